@@ -16,7 +16,7 @@ mod server;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use range_report::export::HtmlSink;
+use range_page::HtmlSink;
 use serde_json::json;
 
 use chromium::Browser;

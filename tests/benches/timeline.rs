@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use range_files::{Chrome, Perfetto, Sqlite};
-use range_report::timeline::{Item, Range, Sink, Value};
+use range_model::timeline::{Item, Range, Sink, Value};
 use tracing_gpu::Summary;
 use tracing_gpu::summary::{Process, RangeStyle};
 

@@ -16,10 +16,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use range_files::Parquet;
-use range_report::summary::{
-    CallStates, CallStats, DeviceIdle, GpuIdle, IdleCause, Process, Summary, Times, WaitStats,
-};
-use range_report::timeline::{Item, Kernel, Operation, Range, Sink as _, Value, Work};
+use range_model::summary::{CallStates, CallStats, DeviceIdle, GpuIdle, IdleCause, Process, Summary, Times, WaitStats};
+use range_model::timeline::{Item, Kernel, Operation, Range, Sink as _, Value, Work};
 
 /// The rank that is slow, of ranks that are at least as many; else the last one.
 const STRAGGLER: u32 = 5;

@@ -6,6 +6,7 @@
 //! ```
 
 use tests::with;
+use tracing_gpu::SummaryExt as _;
 use tracing_gpu::summary::{
     ApiCallStats, GpuActivity, GpuWork, KernelStats, MemoryKind, MemoryStats, MemoryWork, NodeCalls, NodeWork,
     ProjectionStats, RangeKernelStats, RangeStats, RangeStyle, Sizes, Times, TreeNode,

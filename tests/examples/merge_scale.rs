@@ -6,6 +6,8 @@
 use std::fs;
 use std::io;
 use std::time::Instant;
+use tracing_gpu::MergedSummaryExt as _;
+use tracing_gpu::SummaryExt as _;
 
 use tracing_gpu::summary::{CallStats, GpuActivity, KernelStats, Process, Quantile, RangeStats, Times, TreeNode};
 use tracing_gpu::{RenderOptions, Summary};

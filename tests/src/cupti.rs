@@ -11,7 +11,7 @@ use gpu_activity::cupti::{ENQUEUE, Filled, Options, PROFILER, Session, Sink, Str
 use gpu_activity::graph::GraphChange;
 use gpu_activity::record::{Api, ApiCall, Detail, Details, GpuOp};
 use gpu_activity::source::{Lost, Recorded, Source};
-use range_report::timeline::{ApiRecords, Graphs};
+use range_model::timeline::{ApiRecords, Graphs};
 
 /// A loaded libcupti.
 pub struct Cupti {

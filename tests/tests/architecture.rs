@@ -13,17 +13,22 @@ use imports::{Imports, circles, imports};
 /// its own.
 const LIBRARIES: &[(&str, &[&[&str]])] = &[
     ("nvtx-rs/src", &[&["lib"], &["client", "tool"], &["abi"]]),
+    ("crates/range-model/src", &[&["lib"], &["timeline"], &["summary"], &["unknown_name"], &["names", "stats"]]),
     (
         "crates/range-report/src",
+        &[&["lib"], &["page", "summary_ext"], &["export"], &["report"], &["compare"], &["analysis"], &["text"]],
+    ),
+    (
+        "crates/range-page/src",
         &[
             &["lib"],
-            &["export"],
-            &["report"],
-            &["compare"],
-            &["analysis", "timeline"],
-            &["summary"],
-            &["text"],
-            &["stats"],
+            &["join", "page"],
+            &["data"],
+            &["comparison", "hot", "lay_out"],
+            &["items"],
+            &["details", "idle", "processes", "spreads", "tree", "waits"],
+            &["columns", "tables"],
+            &["texts"],
         ],
     ),
     (
@@ -69,8 +74,10 @@ const LIBRARIES: &[(&str, &[&[&str]])] = &[
 
 /// Code that only takes and returns data, except for files that a caller names.
 const PURE: &[&str] = &[
+    "crates/range-model/src",
     "crates/range-report/src",
     "crates/range-files/src",
+    "crates/range-page/src",
     "crates/gpu-activity/src/join",
     "crates/gpu-activity/src/fold",
     "crates/gpu-activity/src/totals",

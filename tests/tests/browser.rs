@@ -44,6 +44,7 @@ mod states;
 mod training;
 
 use std::path::{Path, PathBuf};
+use tracing_gpu::WriteHtml as _;
 
 use chromium::Browser;
 use invented::Run;
@@ -181,8 +182,8 @@ fn a_profiler_writes_a_page() {
 
 #[test]
 fn a_run_that_was_killed_says_so() {
-    use range_report::export::HtmlSink;
-    use range_report::timeline::Sink;
+    use range_model::timeline::Sink;
+    use range_page::HtmlSink;
     let mut page = Vec::new();
     HtmlSink::new(&mut page).begin(&training().summary().process).expect("memory takes it");
     let mut browser = Browser::start();

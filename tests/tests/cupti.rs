@@ -164,7 +164,7 @@ fn slight_functions_exist() {
     let told = look(&newest);
     let of = |api: &str| -> Vec<(u32, String)> { serde_json::from_value(told[api].clone()).expect("names") };
     let known = [of("all"), of("runtime")].concat();
-    for slight in range_report::timeline::SLIGHT {
+    for slight in range_model::timeline::SLIGHT {
         let of_apis = ["cu", "cuda", "__cuda"].map(|api| format!("{api}{slight}"));
         let is_version = |rest: &str| rest.is_empty() || rest.starts_with('_');
         let is_it = |name: &str| of_apis.iter().any(|own| name.strip_prefix(&**own).is_some_and(is_version));

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use parquet::file::reader::{FileReader as _, SerializedFileReader};
 use parquet::record::RowAccessor as _;
-use range_report::timeline::{Item, Sink};
+use range_model::timeline::{Item, Sink};
 use scenario::{BOTH, command, outcome};
 use tests::launcher::Folder;
 use tracing::dispatcher::with_default;

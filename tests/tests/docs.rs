@@ -15,12 +15,14 @@ fn root() -> &'static Path {
 }
 
 /// READMEs of the packages; that of `tracing-gpu` is the root's.
-const READMES: [&str; 6] = [
+const READMES: [&str; 8] = [
     "README.md",
     "crates/gpu-activity/README.md",
     "crates/gpu-analysis/README.md",
     "nvtx-rs/README.md",
     "crates/range-files/README.md",
+    "crates/range-model/README.md",
+    "crates/range-page/README.md",
     "crates/range-report/README.md",
 ];
 

@@ -11,6 +11,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use tests::usage::Usage;
 use tests::with;
+use tracing_gpu::MergedSummaryExt as _;
+use tracing_gpu::SummaryExt as _;
 
 use scenario::{BOTH, LAYER, TemporaryFile, command, outcome};
 use tests::recorder::example;

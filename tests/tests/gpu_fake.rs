@@ -6,6 +6,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 use tests::{in_time, with};
+use tracing_gpu::SummaryExt as _;
 
 use serde::Deserialize;
 use tracing_gpu::Summary;

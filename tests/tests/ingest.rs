@@ -3,6 +3,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
+use tracing_gpu::SummaryExt as _;
 
 use tests::launcher::Folder;
 use tracing::{Dispatch, Span, dispatcher::with_default, info_span};

@@ -9,6 +9,8 @@ mod scenario;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
+use tracing_gpu::MergedSummaryExt as _;
+use tracing_gpu::SummaryExt as _;
 
 use scenario::{BOTH, LAYER, TemporaryFile, command, instances, outcome};
 use serde_json::{Value, json};

@@ -23,8 +23,8 @@ use std::path::Path;
 
 use gpu_analysis::KernelExec;
 use range_files::Sqlite;
-use range_report::Fold as _;
-use range_report::timeline::{Item, Sink};
+use range_model::Fold as _;
+use range_model::timeline::{Item, Sink};
 use tracing_gpu::summary::{Process, RangeStyle};
 use tracing_gpu::{Report, Summary};
 

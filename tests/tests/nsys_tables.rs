@@ -8,6 +8,7 @@ mod activity;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
+use tracing_gpu::SummaryExt as _;
 
 use serde_json::Value;
 use tracing_gpu::summary::{RangeStats, RangeStyle, Times};

@@ -205,7 +205,7 @@ fn a_timeline_that_was_cut_off_or_compressed_opens() {
 /// Each text of an event with the worst possible ends: a quotation mark, backslashes, both.
 #[test]
 fn odd_texts_are_read() {
-    use range_report::timeline::{Item, Mark, Range, Sink as _, Value};
+    use range_model::timeline::{Item, Mark, Range, Sink as _, Value};
     use tracing_gpu::Summary;
     use tracing_gpu::summary::{Process, RangeStyle};
     let texts = [

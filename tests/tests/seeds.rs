@@ -6,6 +6,7 @@ mod nvprof;
 #[path = "seeds/torch.rs"]
 mod torch;
 
+use tracing_gpu::SummaryExt as _;
 use tracing_gpu::summary::{RangeStats, Times};
 use tracing_gpu::{Comparison, RenderOptions, Report, Summary, TableStyle};
 

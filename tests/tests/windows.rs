@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
+use tracing_gpu::SummaryExt as _;
 
 use tests::launcher::Folder;
 use tracing::dispatcher::with_default;

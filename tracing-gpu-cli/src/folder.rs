@@ -12,6 +12,7 @@ use std::io::{self, Write as _};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use tracing_gpu::SummaryExt as _;
 
 use nvtx_rs::environment::variable;
 use tracing_gpu::{RowFileSummary, Summary, read_row_file};

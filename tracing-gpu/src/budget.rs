@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
 
-use range_report::stats::histogram::BUCKETS;
+use range_model::stats::histogram::BUCKETS;
 
 use crate::sync::AtomicU64;
 

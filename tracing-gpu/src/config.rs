@@ -8,9 +8,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use range_report::stats::{Lean, order};
-use range_report::timeline::{ApiCalls, ApiRecords, Graphs, Sink};
-use range_report::{FindingKinds, Fold, RenderOptions, Report, TableStyle, UnknownName};
+use range_model::stats::{Lean, order};
+use range_model::timeline::{ApiCalls, ApiRecords, Graphs, Sink};
+use range_model::{Fold, UnknownName};
+use range_report::{FindingKinds, RenderOptions, Report, TableStyle};
 use tracing_subscriber::filter::Targets;
 
 use crate::watch::Watch;

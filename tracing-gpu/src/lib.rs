@@ -240,21 +240,25 @@ pub use range_files::import;
 #[cfg(feature = "command")]
 #[doc(hidden)]
 pub use range_files::joined;
+pub use range_model::summary;
+pub use range_model::timeline;
+#[doc(inline)]
+pub use range_model::timeline::{ApiCalls, Graphs};
+pub use range_model::{RangeStyle, Summary, TreeNode, UnknownName};
+#[cfg(feature = "html")]
+pub use range_page::WriteHtml;
+#[cfg(feature = "html")]
+#[doc(hidden)]
+pub use range_page::{HtmlSink, write_html_without};
 #[cfg(feature = "json")]
 pub use range_report::JsonError;
 #[cfg(any(feature = "json", feature = "server"))]
 pub use range_report::MergedTable;
+pub use range_report::analysis;
 pub use range_report::export::CsvFlavor;
-#[cfg(feature = "html")]
-#[doc(hidden)]
-pub use range_report::export::HtmlSink;
-pub use range_report::timeline;
-#[doc(inline)]
-pub use range_report::timeline::{ApiCalls, Graphs};
 #[cfg(any(feature = "json", feature = "server"))]
-pub use range_report::{Comparison, compare};
-pub use range_report::{FindingKinds, RangeStyle, RenderOptions, Report, Summary, TableStyle, TreeNode, UnknownName};
-pub use range_report::{analysis, summary};
+pub use range_report::{Comparison, MergedSummaryExt, compare};
+pub use range_report::{FindingKinds, RenderOptions, Report, SummaryExt, TableStyle};
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"), feature = "command"))]
 #[doc(hidden)]
 pub use sampler::RunSampler;

@@ -1,7 +1,7 @@
 //! Types that several parts of the profiler share.
 
-use range_report::RangeStyle;
-use range_report::stats::Distribution;
+use range_model::RangeStyle;
+use range_model::stats::Distribution;
 
 use crate::clock::Ticks;
 

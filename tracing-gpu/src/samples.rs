@@ -4,8 +4,8 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use once_cell::sync::OnceCell;
-use range_report::stats::Distribution;
-use range_report::stats::histogram::{BUCKETS, OCTAVES, bucket_of};
+use range_model::stats::Distribution;
+use range_model::stats::histogram::{BUCKETS, OCTAVES, bucket_of};
 
 use crate::budget::Budget;
 use crate::sync::{AtomicU64, AtomicUsize, Mutex};

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use crate::process::{self, Bell};
-use range_report::stats::Lean;
+use range_model::stats::Lean;
 
 const WATCHED: [i32; 2] = [libc::SIGINT, libc::SIGTERM];
 

@@ -1,7 +1,7 @@
 //! A fold that tests look through.
 
-use range_report::timeline::{Details, Item};
-use range_report::{Fold, Summary};
+use range_model::timeline::{Details, Item};
+use range_model::{Fold, Summary};
 
 /// Shows everything that it gets, and has no answer.
 #[derive(Clone, Copy, Debug)]

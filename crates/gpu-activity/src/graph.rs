@@ -5,7 +5,7 @@
 //! have. Nodes of child graphs and of conditional nodes are cloned into graphs of their own, which are then embedded:
 //! their nodes get the next places, in order, without a word from CUPTI (measured with CUPTI 13.0 and 13.5 on an H100).
 
-pub use range_report::timeline::Graphs;
+pub use range_model::timeline::Graphs;
 
 /// What a node does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

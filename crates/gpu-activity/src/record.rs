@@ -1,7 +1,7 @@
 //! Records of CUPTI, and threads' logs of their launches: the input of the attribution.
 
-use range_report::RangeStyle;
-pub use range_report::timeline::{
+use range_model::RangeStyle;
+pub use range_model::timeline::{
     Api, Detail, Details, EventRecord, Kernel, Memory, MemoryOperation, NewStream, Overhead, OverheadKind, StreamKind,
     Wait, WaitKind, Work,
 };

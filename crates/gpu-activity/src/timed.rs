@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use parking_lot::Mutex;
-use range_report::stats::Named;
+use range_model::stats::Named;
 
 use crate::forks;
 use crate::record::{Api, GpuOp, Kernel, Work};
@@ -162,7 +162,7 @@ impl Source for TimedOperations {
     }
 
     fn describe(&self) -> String {
-        let devices = range_report::joined(self.devices.lock().all.iter(), ", ");
+        let devices = range_model::names::joined(self.devices.lock().all.iter(), ", ");
         format!("GPU work that the program timed itself: {devices}")
     }
 

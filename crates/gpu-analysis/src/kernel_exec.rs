@@ -5,12 +5,12 @@ use std::cmp::Reverse;
 use std::collections::VecDeque;
 use std::fmt;
 
-use range_report::Summary;
-use range_report::stats::{Distribution, Keyed, order};
-use range_report::summary::{KernelExecStats, KernelExecution, RangeExecStats, Times};
-use range_report::timeline::{ApiCall, Operation, Work};
+use range_model::Summary;
+use range_model::stats::{Distribution, Keyed, order};
+use range_model::summary::{KernelExecStats, KernelExecution, RangeExecStats, Times};
+use range_model::timeline::{ApiCall, Operation, Work};
 
-use range_report::Fold;
+use range_model::Fold;
 
 /// The largest number of calls, and of kernels, that wait for each other. Kernels of a graph arrive long after its
 /// launch.

@@ -4,7 +4,7 @@
 //! items of a timeline -> Fold -> figures of a Summary
 //! ```
 //!
-//! Each answer is a [`Fold`](range_report::Fold): the program that has the items hands them over one by one, and the
+//! Each answer is a [`Fold`](range_model::Fold): the program that has the items hands them over one by one, and the
 //! fold adds its figures to the summary at the end.
 //!
 //! - [`Idle`]: what the host did while the GPU was idle, and what was told of the GPU's use meanwhile.
@@ -16,8 +16,8 @@
 //!
 //! ```
 //! use gpu_analysis::Idle;
-//! use range_report::timeline::{Item, Range};
-//! use range_report::{Fold as _, Summary};
+//! use range_model::timeline::{Item, Range};
+//! use range_model::{Fold as _, Summary};
 //!
 //! let mut idle = Idle::default();
 //! idle.item(&Item::Range(Range { thread: 1, start: 0, end: 1_000, name: "step", ..Range::default() }));

@@ -47,8 +47,8 @@ pub use destination::is_compressed;
 use destination::Destination;
 use drawing::Drawing;
 use line::Lines;
-use range_report::summary::{Process, Summary};
-use range_report::timeline::{Item, Sink};
+use range_model::summary::{Process, Summary};
+use range_model::timeline::{Item, Sink};
 
 /// Lines are written when they have this many bytes.
 const CHUNK: usize = 128 * 1024;

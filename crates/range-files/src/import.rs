@@ -53,7 +53,7 @@ pub fn timeline(path: &Path, identity: &Identity, scratch: &Path, new: NewSink<'
 ///
 /// If the file cannot be read.
 #[cfg(feature = "perfetto")]
-pub fn summaries(path: &Path) -> Result<Vec<range_report::Summary>, ImportError> {
+pub fn summaries(path: &Path) -> Result<Vec<range_model::Summary>, ImportError> {
     let unreadable = |error: std::io::Error| ImportError::Unreadable(error.to_string());
     perfetto::summaries(File::open(path).map_err(unreadable)?)
 }

@@ -1,7 +1,7 @@
 //! Timelines of profiled runs as files: written while a program runs, joined, and read again.
 //!
 //! - [`Chrome`] writes the JSON that trace viewers read; with features, `Perfetto` its own format, `Sqlite` the schema
-//!   of Nsight Systems' exports, and `Parquet` datasets of a run. Each is a [`Sink`](range_report::timeline::Sink).
+//!   of Nsight Systems' exports, and `Parquet` datasets of a run. Each is a [`Sink`](range_model::timeline::Sink).
 //! - `joined` (feature `join`) makes one timeline of those of several processes.
 //! - `import` (feature `import`) reads timelines: databases, also of `nsys export`, and traces.
 //!
@@ -9,8 +9,8 @@
 //!
 //! ```
 //! use range_files::Chrome;
-//! use range_report::timeline::{Item, Range, Sink as _};
-//! use range_report::{Process, Summary};
+//! use range_model::timeline::{Item, Range, Sink as _};
+//! use range_model::{Process, Summary};
 //!
 //! let mut trace = Chrome::new(std::io::Cursor::new(Vec::new()));
 //! trace.begin(&Process::default())?;

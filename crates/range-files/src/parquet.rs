@@ -28,9 +28,9 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use range_model::summary::{Process, Summary};
+use range_model::timeline::{Item, Sink};
 use range_report::report::RenderOptions;
-use range_report::summary::{Process, Summary};
-use range_report::timeline::{Item, Sink};
 
 use conclusions::Window;
 use files::{Files, Limits, Place};
@@ -40,8 +40,8 @@ use rows::Rows;
 ///
 /// ```
 /// use range_files::Parquet;
-/// use range_report::timeline::{Item, Range, Sink};
-/// use range_report::{Process, Summary};
+/// use range_model::timeline::{Item, Range, Sink};
+/// use range_model::{Process, Summary};
 ///
 /// let folder = std::env::temp_dir().join(format!("parquet-example-{}", std::process::id()));
 /// let start = std::time::Instant::now();

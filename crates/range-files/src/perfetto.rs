@@ -25,6 +25,7 @@ mod strings;
 #[cfg(test)]
 mod tests;
 
+use range_report::SummaryExt as _;
 use std::fmt;
 use std::io::{self, Seek, SeekFrom, Write};
 
@@ -33,8 +34,8 @@ use flate2::write::ZlibEncoder;
 
 use super::chrome::drawing::Drawing;
 use packets::{OF_TRACE, Packets};
-use range_report::summary::{Process, Summary};
-use range_report::timeline::{Item, Sink};
+use range_model::summary::{Process, Summary};
+use range_model::timeline::{Item, Sink};
 use schema::{CLEARED, InternedData, InternedString, TracePacket};
 use sequence::put;
 

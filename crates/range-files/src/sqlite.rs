@@ -45,8 +45,8 @@ mod tests;
 use std::io;
 use std::path::PathBuf;
 
-use range_report::summary::{Process, Summary};
-use range_report::timeline::{Item, Sink};
+use range_model::summary::{Process, Summary};
+use range_model::timeline::{Item, Sink};
 
 use events::Events;
 use file::File;

@@ -1,22 +1,22 @@
-//! The data of a profiled run, and all ways to look at it.
+//! What is said of a profiled run: findings, tables, comparisons, files.
 //!
 //! ```text
-//! Summary --> merge, Comparison --> analysis (findings, the gate) --> report (tables), export (files)
-//! timeline::Item --> timeline::Sink (the page here; files in the crate range-files), Fold (in gpu-analysis)
+//! Summary --> analysis (findings, the gate) --> report (tables), export (files)
+//! Summaries --> Comparison --> analysis, report, export
 //! ```
 //!
-//! - A [`Summary`] is the plain data of a run: ranges, categories, the tree, work on the GPU, losses.
-//!   [`Summary::merge`] joins the processes of a run, [`Comparison`] puts runs side by side.
-//! - [`analysis`] draws the conclusions: where the time goes and why ([`Summary::findings`]), and what became slower.
+//! - [`SummaryExt`] and [`MergedSummaryExt`] are all that a summary can be asked. The data itself is in `range-model`.
+//! - [`SummaryExt`] and [`MergedSummaryExt`]: all that a summary can be asked. The data itself is in `range-model`.
 //! - [`report`] prints them as tables in the forms of `nsys stats`, `nvprof` and `torch.profiler`.
-//! - [`export`] writes them as files: CSV, JSON, folded stacks, flame graphs, pages. [`timeline`] has the types of a
-//!   timeline.
+//! - [`export`] writes them as files: CSV, JSON, folded stacks, flame graphs. Pages are of the crate `range-page`,
+//!   timelines of `range-files`.
 //!
 //! Nothing here measures: no `tracing`, no NVTX, no CUDA, no clock and no environment variable. Data comes in, text and
 //! files come out.
 //!
 //! ```
-//! use range_report::{RenderOptions, Report, Summary};
+//! use range_model::Summary;
+//! use range_report::{RenderOptions, Report, SummaryExt as _};
 //!
 //! let summary = Summary::default(); // of a profiler, or read from a file
 //! let mut text = Vec::new();
@@ -27,6 +27,7 @@
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg_attr(not(feature = "compare"), allow(rustdoc::broken_intra_doc_links))]
+#![cfg_attr(not(feature = "page"), allow(unreachable_pub))] // what the crate range-page takes
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)]
 #![warn(missing_debug_implementations, clippy::missing_errors_doc, clippy::must_use_candidate)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
@@ -35,11 +36,12 @@ pub mod analysis;
 #[cfg(feature = "compare")]
 pub mod compare;
 pub mod export;
+#[cfg(feature = "page")]
+#[doc(hidden)] // for the crate range-page
+pub mod page;
 pub mod report;
-pub mod stats;
-pub mod summary;
+mod summary_ext;
 mod text;
-pub mod timeline;
 
 #[cfg(feature = "compare")]
 pub use analysis::{Added, Basis, Change, Figure, Gate, Reason, Regression};
@@ -51,19 +53,6 @@ pub use export::json::JsonError;
 #[cfg(feature = "compare")]
 pub use report::MergedTable;
 pub use report::{FindingKinds, RenderOptions, Report, TableStyle};
-pub use summary::{
-    ActivityLosses, ApiCallStats, CallStats, CallTotals, CapturedKernel, CapturedWork, CategoryStats, GpuActivity,
-    GpuWork, GraphWork, KernelStats, Losses, MemoryKind, MemoryStats, MemoryWork, NodeCalls, NodeTotals, NodeWork,
-    OpenAccStats, OpenRange, Process, ProjectionStats, Quantile, RangeKernelStats, RangeStats, RangeStyle, Sizes,
-    StreamLosses, StreamStats, StreamTimes, Summary, Times, TreeNode,
-};
 #[cfg(feature = "compare")]
-pub use summary::{
-    CallLabel, Merged, MergedActivity, MergedSummary, PhaseLabel, Projected, RangeLabel, RankTotal, RankTotals,
-    StreamLabel, WorkPart,
-};
-pub use text::UnknownName;
-pub use text::joined;
-#[doc(hidden)] // for the crates of this workspace
-pub use text::names::in_domain;
-pub use timeline::fold::Fold;
+pub use summary_ext::MergedSummaryExt;
+pub use summary_ext::SummaryExt;

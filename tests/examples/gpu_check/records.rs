@@ -6,7 +6,7 @@ use std::sync::Mutex;
 
 use cudarc::driver::result::{free_async, malloc_async};
 use cudarc::driver::sys::{CUgraphInstantiate_flags, CUstreamCaptureMode};
-use range_report::timeline::{Detail, Details, Item, MemoryOperation, StreamKind, WaitKind, Work};
+use range_model::timeline::{Detail, Details, Item, MemoryOperation, StreamKind, WaitKind, Work};
 use tracing::info_span;
 use tracing_gpu::summary::GraphWork;
 use tracing_gpu::{Gpu, Output, Profiler, Report, Summary};

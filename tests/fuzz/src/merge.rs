@@ -1,8 +1,13 @@
 //! Summaries that differ from complete ones anywhere, read, merged, compared and printed.
 
 use arbitrary::Unstructured;
+use range_model::Summary;
+#[cfg(feature = "browser")]
+use range_page::WriteHtml as _;
+use range_report::MergedSummaryExt as _;
+use range_report::SummaryExt as _;
 use range_report::export::CsvFlavor;
-use range_report::{Comparison, MergedTable, RenderOptions, Report, Summary};
+use range_report::{Comparison, MergedTable, RenderOptions, Report};
 use serde_json::{Value, json};
 
 use super::summary::comes_back;

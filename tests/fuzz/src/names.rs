@@ -2,10 +2,12 @@
 
 use arbitrary::{Arbitrary as _, Unstructured};
 use range_files::{Chrome, Sqlite};
+use range_model::Summary;
+use range_model::summary::{CategoryStats, RangeStats, RangeStyle, Times, TreeNode};
+use range_model::timeline::{Call, Item, Mark, Range, Sink, Value as Payload};
+use range_report::SummaryExt as _;
 use range_report::export::CsvFlavor;
-use range_report::summary::{CategoryStats, RangeStats, RangeStyle, Times, TreeNode};
-use range_report::timeline::{Call, Item, Mark, Range, Sink, Value as Payload};
-use range_report::{RenderOptions, Report, Summary};
+use range_report::{RenderOptions, Report};
 use rusqlite::Connection;
 use serde_json::Value;
 
@@ -208,7 +210,7 @@ fn database(names: &Names, summary: &Summary) {
 /// No name opens or closes a tag: the page has the same tags as with plain names.
 #[cfg(feature = "browser")]
 fn page(names: &Names, run: &Summary) {
-    use range_report::export::HtmlSink;
+    use range_page::HtmlSink;
     let written = |names: &Names, run: &Summary| {
         let mut out = Vec::new();
         fill(names, run, &mut HtmlSink::new(&mut out).compared_with(names.at(0), Ok(run.clone())));

@@ -1,6 +1,6 @@
 //! Any text as `TRACING_GPU`, as a filter, as the value of each option and as the name of a file.
 
-use range_report::summary::Process;
+use range_model::summary::Process;
 use range_report::{Report, TableStyle};
 use std::fmt::Display;
 use std::path::Path;

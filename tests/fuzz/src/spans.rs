@@ -1,7 +1,7 @@
 //! Programs of spans on three threads, one step at a time, against a slow and plain reference: lists of open ranges,
 //! and a map from paths to counts.
 
-use range_report::summary::TreeNode;
+use range_model::summary::TreeNode;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 use std::sync::mpsc::{Sender, SyncSender, channel, sync_channel};

@@ -1,6 +1,7 @@
 //! Any bytes as the JSON of a summary. Input that the schema allows is read, and survives writing and reading.
 
-use range_report::Summary;
+use range_model::Summary;
+use range_report::SummaryExt as _;
 use serde_json::Value;
 use std::sync::LazyLock;
 

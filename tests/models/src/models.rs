@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use gpu_activity::record::Note;
 use loom::thread;
-use range_report::stats::Distribution;
+use range_model::stats::Distribution;
 
 use crate::budget::Budget;
 use crate::clock::Ticks;

@@ -52,7 +52,7 @@ fn main() {
         }
         ["start"] => println!(
             "{}",
-            Recording::start(range_report::timeline::ApiRecords::None, 0).map_or_else(
+            Recording::start(range_model::timeline::ApiRecords::None, 0).map_or_else(
                 |reason| reason,
                 |recording| {
                     let described = recording.describe();

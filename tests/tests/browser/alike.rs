@@ -1,9 +1,10 @@
 //! After a click, the page uses the words of the findings: the same figures, the same phases, the same paths to them.
 
-use range_report::export::HtmlSink;
-use range_report::timeline::{Call, Ending, Item, Range, Sink};
+use range_model::timeline::{Call, Ending, Item, Range, Sink};
+use range_page::HtmlSink;
 use serde_json::json;
 use tests::with;
+use tracing_gpu::SummaryExt as _;
 use tracing_gpu::analysis::{Finding, FindingKind};
 use tracing_gpu::summary::{LongestInstance, TreeNode};
 use tracing_gpu::{RenderOptions, Report, Summary};

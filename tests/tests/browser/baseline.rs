@@ -1,6 +1,7 @@
 //! The page of a run with a baseline: its comparison section has the numbers of `Comparison`.
 
 use std::path::Path;
+use tracing_gpu::SummaryExt as _;
 
 use tracing_gpu::{Comparison, Output, Profiler, Summary};
 
@@ -127,8 +128,8 @@ fn a_baseline_that_cannot_be_read_is_one_line() {
 /// With many ranges, the table above the timeline is short until more is asked for.
 #[test]
 fn a_long_comparison_leaves_the_timeline_in_reach() {
-    use range_report::export::HtmlSink;
-    use range_report::timeline::Sink;
+    use range_model::timeline::Sink;
+    use range_page::HtmlSink;
     let run: Run = training();
     let mut base = run.summary();
     for range in &mut base.ranges {

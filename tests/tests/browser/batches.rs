@@ -1,7 +1,7 @@
 //! A batch and the requests that it serves lead to each other.
 
-use range_report::export::HtmlSink;
-use range_report::timeline::{Call, Item, Link, Range, Sink};
+use range_model::timeline::{Call, Item, Link, Range, Sink};
+use range_page::HtmlSink;
 use serde_json::json;
 use tracing_gpu::Summary;
 

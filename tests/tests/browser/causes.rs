@@ -1,7 +1,7 @@
 //! What a call did at each moment, who made it wait, and the way from the wait to its cause.
 
-use range_report::export::HtmlSink;
-use range_report::timeline::{Api, ApiCall, Call, CallWait, Item, Operation, Range, Sink, Value};
+use range_model::timeline::{Api, ApiCall, Call, CallWait, Item, Operation, Range, Sink, Value};
+use range_page::HtmlSink;
 use serde_json::json;
 use tracing_gpu::Summary;
 use tracing_gpu::summary::{OffCpuStats, WaitStats};

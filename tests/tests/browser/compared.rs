@@ -1,5 +1,6 @@
 //! Runs side by side on a page of their own, whose contents equal those of `Comparison`.
 
+use tracing_gpu::WriteHtml as _;
 use tracing_gpu::compare::InRun;
 use tracing_gpu::summary::{Process, RangeStats, RangeStyle, Times};
 use tracing_gpu::{Comparison, RenderOptions, Summary};

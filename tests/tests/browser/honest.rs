@@ -1,7 +1,7 @@
 //! What is drawn and said is as much as there is: lanes of many short ranges, dim items, colours that a user forces,
 //! places without scripts.
 
-use range_report::export::{HtmlLimits, HtmlSink};
+use range_page::{HtmlLimits, HtmlSink};
 use serde_json::json;
 
 use crate::chromium::Browser;

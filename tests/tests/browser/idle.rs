@@ -1,8 +1,9 @@
 //! The page's reasons for an idle GPU, compared with the report `idle` of the same run.
 
 use std::collections::BTreeMap;
+use tracing_gpu::SummaryExt as _;
 
-use range_report::timeline::{IdleTime, OperationName, Work};
+use range_model::timeline::{IdleTime, OperationName, Work};
 use serde_json::Value;
 use tracing_gpu::summary::IdleCause;
 use tracing_gpu::{RenderOptions, Report};

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::io;
 use tests::with;
 
-use range_report::export::HtmlSink;
-use range_report::timeline::{Api, Kernel, Memory, Work};
-use range_report::timeline::{ApiCall, IdleTime, Item, Mark, Operation, Projection, Range, Sink, Value};
+use range_model::timeline::{Api, Kernel, Memory, Work};
+use range_model::timeline::{ApiCall, IdleTime, Item, Mark, Operation, Projection, Range, Sink, Value};
+use range_page::HtmlSink;
 use tracing_gpu::Summary;
 use tracing_gpu::summary::{
     ApiCallStats, CategoryStats, DeviceIdle, GpuActivity, GpuIdle, GpuWork, KernelStats, MemoryKind, MemoryStats,

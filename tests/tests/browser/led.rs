@@ -1,6 +1,6 @@
 //! From what the first screen names to its lane; what is clicked stays in sight.
 
-use range_report::export::HtmlSink;
+use range_page::HtmlSink;
 use serde_json::Value;
 
 use crate::chromium::Browser;

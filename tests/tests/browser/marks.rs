@@ -1,9 +1,11 @@
 //! Marks beside the phase tree and sentences below it, as in the printed text; and the first screen of a comparison.
 
-use range_report::export::HtmlSink;
-use range_report::timeline::Sink;
+use range_model::timeline::Sink;
+use range_page::HtmlSink;
 use serde_json::json;
 use tests::with;
+use tracing_gpu::SummaryExt as _;
+use tracing_gpu::WriteHtml as _;
 use tracing_gpu::summary::{CallStats, LongestInstance, Quantile, RangeStats, RangeStyle, Times, TreeNode};
 use tracing_gpu::{Comparison, RenderOptions, Report, Summary};
 

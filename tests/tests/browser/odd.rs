@@ -1,6 +1,6 @@
 //! Names that might break a page.
 
-use range_report::timeline::Value;
+use range_model::timeline::Value;
 use tracing_gpu::{Comparison, Summary};
 
 use crate::chromium::Browser;

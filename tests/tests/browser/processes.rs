@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use range_report::export::HtmlSink;
-use range_report::timeline::Sink;
+use range_model::timeline::Sink;
+use range_page::HtmlSink;
 use serde_json::json;
 use tracing_gpu::Summary;
 

@@ -1,8 +1,9 @@
 //! Actions of a reader.
 
 use serde_json::json;
+use tracing_gpu::WriteHtml as _;
 
-use range_report::export::HtmlSink;
+use range_page::HtmlSink;
 use tests::with;
 use tracing_gpu::Summary;
 use tracing_gpu::summary::{ApiCallStats, CapturedWork, GpuActivity, GpuWork, GraphWork, NodeWork, Times, TreeNode};

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
-use range_report::timeline::Call;
+use range_model::timeline::Call;
 use serde_json::{Value, json};
 
 use crate::invented::{PID, Run};

@@ -4,8 +4,8 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-use range_report::export::HtmlSink;
-use range_report::timeline::{Call, Ending, Item, Operation, Range, Sink, Value};
+use range_model::timeline::{Call, Ending, Item, Operation, Range, Sink, Value};
+use range_page::HtmlSink;
 use tests::with;
 use tracing_gpu::Summary;
 use tracing_gpu::summary::{CallStats, GpuActivity, KernelStats, Process, Quantile, RangeStats, Times};

@@ -1,6 +1,6 @@
 //! Large runs: how much is drawn of them, and the page's notes on omitted items. The benchmark `page` measures times.
 
-use range_report::export::{HtmlLimits, HtmlSink};
+use range_page::{HtmlLimits, HtmlSink};
 
 use crate::invented::Run;
 use crate::requests::server;

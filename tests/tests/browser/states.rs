@@ -1,7 +1,7 @@
 //! What a call or a range did: its strip, the sentence, the facts and the tables agree, and sum to its latency.
 
-use range_report::export::HtmlSink;
-use range_report::timeline::{Call, Item, Range, Sink};
+use range_model::timeline::{Call, Item, Range, Sink};
+use range_page::HtmlSink;
 use serde_json::json;
 use tracing_gpu::Summary;
 

@@ -1,6 +1,6 @@
 //! The run in the README's pictures: a network is trained on a GPU; one thread computes, two load pictures.
 
-use range_report::timeline::Value;
+use range_model::timeline::Value;
 use tracing_gpu::summary::MemoryKind;
 
 use super::invented::{PID, Run, copy, kernel};

@@ -2,7 +2,7 @@
 
 use std::sync::Mutex;
 
-use range_report::timeline::{Detail, Details, Item, WaitKind};
+use range_model::timeline::{Detail, Details, Item, WaitKind};
 use tracing::info_span;
 use tracing_gpu::{Gpu, Output, Profiler, ProfilerBuilder, Report};
 

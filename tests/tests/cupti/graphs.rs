@@ -1,6 +1,7 @@
 //! CUDA graphs: what is recorded at each level, and which spans captured it.
 
 use tracing::info_span;
+use tracing_gpu::SummaryExt as _;
 use tracing_gpu::summary::{CapturedKernel, CapturedWork, GraphWork, TreeNode};
 use tracing_gpu::{Gpu, Graphs, Output, Profiler, ProfilerBuilder, RenderOptions, Report};
 

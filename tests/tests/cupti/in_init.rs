@@ -2,6 +2,7 @@
 
 use std::process::Command;
 use std::time::Duration;
+use tracing_gpu::SummaryExt as _;
 
 use tests::in_time;
 use tests::launcher::{Folder, binary};

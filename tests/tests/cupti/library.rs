@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use range_report::timeline::{Api, Work};
+use range_model::timeline::{Api, Work};
 use serde_json::{Value, json};
 use tests::cupti::{Cupti, Decoded, known_functions};
 

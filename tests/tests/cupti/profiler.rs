@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use tests::with;
+use tracing_gpu::SummaryExt as _;
 
 use tracing::{info_span, subscriber::set_global_default};
 use tracing_gpu::summary::{ActivityLosses, GpuActivity, RangeStyle, TreeNode};

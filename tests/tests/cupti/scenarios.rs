@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use gpu_activity::cupti::before_own_calls;
-use range_report::timeline::{Api, ApiRecords, Work};
+use range_model::timeline::{Api, ApiRecords, Work};
 use tests::cupti::{Recording, Seen};
 use tracing_gpu::summary::RangeStyle;
 use tracing_gpu::{ClockPair, Gpu, Output, Profiler, Summary};

@@ -5,6 +5,7 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
+use tracing_gpu::SummaryExt as _;
 
 use crate::scenario::{BOTH, LAYER, command, instances, outcome, outcome_recorded, printed, rows, untold};
 use tests::launcher::{Folder, Ran};

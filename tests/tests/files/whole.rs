@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::Read as _;
 use std::process::{Command, Stdio};
+use tracing_gpu::SummaryExt as _;
 
 use tests::recorder::example;
 use tracing_gpu::Summary;

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::OnceLock;
 use std::time::Duration;
+use tracing_gpu::SummaryExt as _;
 
 use tests::foreign::headers;
 use tests::launcher::{Folder, Ran, binary, command, compiled, run};

@@ -4,6 +4,7 @@
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use tracing_gpu::SummaryExt as _;
 
 use tests::launcher::{Folder, NOTHING, Ran, binary, command, compiled, run};
 

@@ -4,6 +4,7 @@ use std::fs;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Command, Output, Stdio};
+use tracing_gpu::SummaryExt as _;
 
 use tests::launcher::{Folder, command};
 use tracing_gpu::Summary;

@@ -2,6 +2,7 @@
 //! every call after us.
 
 use std::process::Command;
+use tracing_gpu::SummaryExt as _;
 
 use tests::foreign::{Summarised, compile, headers};
 use tests::nsight::{profile, release_example};

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use tracing_gpu::SummaryExt as _;
 
 use tests::foreign;
 use tests::launcher::{Folder, binary};

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use gpu_activity::join::{Context, Join, Limits};
 use gpu_activity::record::{GpuOp, Instance, Note};
-use range_report::timeline::{Kernel, Memory, Work};
+use range_model::timeline::{Kernel, Memory, Work};
 use rusqlite::{Connection, OpenFlags, Row};
 use tracing_gpu::summary::{MemoryKind, RangeStyle};
 

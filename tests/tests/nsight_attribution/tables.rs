@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::path::Path;
 
-use range_report::stats::Distribution;
+use range_model::stats::Distribution;
 use tracing_gpu::summary::RangeStyle;
 
 /// Range (`None` outside of any), style, thread (0 if unknown or irrelevant) and kernel (empty if irrelevant).

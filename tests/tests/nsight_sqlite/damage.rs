@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use range_files::Sqlite;
-use range_report::timeline::{Item, Range, Sink};
+use range_model::timeline::{Item, Range, Sink};
 use rusqlite::Connection;
 use tests::in_time;
 use tracing_gpu::Summary;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use range_report::timeline::{Api, ApiCall, Operation, Range, Work};
+use range_model::timeline::{Api, ApiCall, Operation, Range, Work};
 use tracing_gpu::summary::{MemoryKind, RangeStyle, Sizes, Times};
 
 use crate::generate::{PROCESS, Workload};

@@ -1,8 +1,8 @@
 //! A random program with some threads and GPUs, from a seed, in the form in which the profiler passes it to a file: the
 //! only order is that of the ends of each thread's ranges.
 
-use range_report::timeline::{Api, Kernel, Memory, Work};
-use range_report::timeline::{ApiCall, Item, Mark, Operation, Range};
+use range_model::timeline::{Api, Kernel, Memory, Work};
+use range_model::timeline::{ApiCall, Item, Mark, Operation, Range};
 use tracing_gpu::summary::{MemoryKind, RangeStyle};
 
 pub(crate) const PROCESS: u32 = 4242;

@@ -1,6 +1,7 @@
 //! Reports with sums: compared with the definitions, and with our own tables of a summary with the same values.
 
 use std::collections::BTreeMap;
+use tracing_gpu::SummaryExt as _;
 
 use tracing_gpu::summary::{
     ApiCallStats, GpuActivity, KernelStats, MemoryKind, MemoryStats, ProjectionStats, RangeKernelStats, RangeStats,

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use range_report::timeline::Work;
+use range_model::timeline::Work;
 use tracing_gpu::summary::RangeStyle;
 
 use crate::expected::{Expected, label, memory, style, times};

@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use tests::with;
+use tracing_gpu::SummaryExt as _;
 
 use super::golden;
 use tracing_gpu::summary::{

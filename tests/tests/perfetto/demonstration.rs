@@ -1,7 +1,7 @@
 //! A timeline of invented data: three threads, two streams, launches of kernels and of a graph, copies, calls, marks.
 
-use range_report::timeline::{Api, Kernel, Memory, Work};
-use range_report::timeline::{ApiCall, Call, Item, Mark, Operation, Projection, Range, Sink, Value};
+use range_model::timeline::{Api, Kernel, Memory, Work};
+use range_model::timeline::{ApiCall, Call, Item, Mark, Operation, Projection, Range, Sink, Value};
 use tracing_gpu::Summary;
 use tracing_gpu::summary::{MemoryKind, Process, RangeStyle};
 

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use fastrand::Rng;
 use range_files::{Chrome, Perfetto, Sqlite};
-use range_report::timeline::{Api, ApiCall, Call, Item, Kernel, Memory, Operation, Range, Sink, Value, Work};
+use range_model::timeline::{Api, ApiCall, Call, Item, Kernel, Memory, Operation, Range, Sink, Value, Work};
 use serde_json::{Value as Json, json};
 use tracing_gpu::Summary;
 use tracing_gpu::summary::{MemoryKind, Process};

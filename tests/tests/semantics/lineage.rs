@@ -1,5 +1,6 @@
 //! The parents of spans, and which spans are measured at all.
 
+use tracing_gpu::SummaryExt as _;
 use tracing_gpu::summary::{TreeNode, WaitStats};
 use tracing_gpu::{RenderOptions, Report};
 

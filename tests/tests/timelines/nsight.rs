@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use tracing_gpu::SummaryExt as _;
 
 use tracing_gpu::summary::{RangeStyle, Times};
 use tracing_gpu::{Report, Summary};

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use tracing_gpu::SummaryExt as _;
 
 use rusqlite::{Connection, OpenFlags};
 use serde_json::Value;

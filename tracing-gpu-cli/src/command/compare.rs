@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::PathBuf;
+use tracing_gpu::WriteHtml as _;
 
 use tracing_gpu::{Comparison, RenderOptions, Summary};
 

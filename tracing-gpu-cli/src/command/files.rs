@@ -9,6 +9,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
+use tracing_gpu::SummaryExt as _;
 
 use tracing_gpu::joined::{self, Format};
 use tracing_gpu::summary::Process;

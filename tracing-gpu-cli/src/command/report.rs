@@ -5,6 +5,8 @@ use std::fs::{self, File};
 use std::io::{self, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use tracing_gpu::MergedSummaryExt as _;
+use tracing_gpu::SummaryExt as _;
 
 use tracing_gpu::summary::{MergedSummary, OffCpuStats, Process, RangeStats, RangeStyle};
 use tracing_gpu::{Chosen, FindingKinds, MergedTable, Output, RenderOptions, Report, Summary};
@@ -256,7 +258,7 @@ pub(super) fn page(summary: &Path, output: Option<PathBuf>, without: FindingKind
         return files::write(&to, |out| out.write_all(&page));
     }
     let read = summary_in(summary)?;
-    files::write(&to, |out| read.write_html_without(without, out))
+    files::write(&to, |out| tracing_gpu::write_html_without(&read, without, out))
 }
 
 /// Writes to standard output, which may have lost its reader.

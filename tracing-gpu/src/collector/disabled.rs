@@ -1,6 +1,6 @@
 //! The collector without the feature `cuda`: it cannot be started.
 
-use range_report::timeline::{ApiRecords, Details, Graphs};
+use range_model::timeline::{ApiRecords, Details, Graphs};
 
 use crate::clock::Ticks;
 use crate::thread::engine::Engine;

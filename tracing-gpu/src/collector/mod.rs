@@ -22,8 +22,8 @@ use gpu_activity::timed::TimedOperations;
 use gpu_activity::totals::{Function, Totals};
 use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
-use range_report::stats::{Keyed, Lean};
-use range_report::timeline::{ApiRecords, Graphs};
+use range_model::stats::{Keyed, Lean};
+use range_model::timeline::{ApiRecords, Graphs};
 
 use crate::clock::Ticks;
 use crate::samples::KEPT;

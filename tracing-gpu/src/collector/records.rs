@@ -1,6 +1,6 @@
 //! The records that the collector passes to timelines.
 
-use range_report::stats::Keyed;
+use range_model::stats::Keyed;
 use std::sync::Arc;
 
 use gpu_activity::join::Event;

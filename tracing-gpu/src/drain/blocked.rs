@@ -5,8 +5,8 @@
 //! not open directly below them. When they ran is not known, so this is an estimate: children that took longer than
 //! their parent was open elsewhere did not run inside it, and do not count.
 
-use range_report::RangeStyle;
-use range_report::stats::Keyed;
+use range_model::RangeStyle;
+use range_model::stats::Keyed;
 
 use super::calls::NodeCalls;
 use super::totals::{NodeTotals, ThreadRows};

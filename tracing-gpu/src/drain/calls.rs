@@ -1,7 +1,7 @@
 //! Calls of futures: merges the rows of all threads into the figures of a summary.
 
-use range_report::stats::{Distribution, Keyed, Lean, Named, order};
-use range_report::summary::{CallStates, CallStats, SlowestCalls, WaitStats};
+use range_model::stats::{Distribution, Keyed, Lean, Named, order};
+use range_model::summary::{CallStates, CallStats, SlowestCalls, WaitStats};
 
 use super::names::{Shown, label_shown, label_text};
 use super::times::{quantiles, times};

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use range_report::stats::{Keyed, Lean, order};
-use range_report::summary::WaitStats;
+use range_model::stats::{Keyed, Lean, order};
+use range_model::summary::WaitStats;
 
 use super::names::label_shown;
 use super::values;

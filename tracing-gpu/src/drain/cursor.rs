@@ -6,11 +6,11 @@
 
 use std::hash::Hash;
 
-use range_report::Losses;
+use range_model::Losses;
 #[cfg(feature = "injection")]
-use range_report::OpenAccStats;
-use range_report::stats::{Keyed, Lean};
-use range_report::summary::{OffCpuStats, Since as _};
+use range_model::OpenAccStats;
+use range_model::stats::{Keyed, Lean};
+use range_model::summary::{OffCpuStats, Since as _};
 
 use crate::clock::Ticks;
 use crate::collector::ActivityTotals;

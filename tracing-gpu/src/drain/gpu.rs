@@ -2,8 +2,8 @@
 
 use gpu_activity::join::{self, Capture, UNKNOWN};
 use gpu_activity::totals::{self, Captured, Replays, add_count, add_work};
-use range_report::stats::{Distribution, Keyed, Lean, Named, order};
-use range_report::{
+use range_model::stats::{Distribution, Keyed, Lean, Named, order};
+use range_model::{
     ActivityLosses, ApiCallStats, CapturedKernel, CapturedWork, GpuActivity, GpuWork, GraphWork, KernelStats,
     MemoryStats, NodeCalls, NodeWork, ProjectionStats, RangeKernelStats, Sizes,
 };
@@ -135,7 +135,7 @@ pub(super) fn losses(all: &ActivityTotals) -> ActivityLosses {
 }
 
 #[inline(never)]
-fn ns(distribution: &Distribution, asked: &[f64]) -> range_report::Times {
+fn ns(distribution: &Distribution, asked: &[f64]) -> range_model::Times {
     times(distribution, Rate::IDENTITY, asked)
 }
 
@@ -243,7 +243,7 @@ fn range_kernels(all: &ActivityTotals, names: &Names, asked: &[f64], pid: u32) -
 
 #[cfg(test)]
 mod tests {
-    use range_report::{MemoryKind, MemoryWork, RangeStyle};
+    use range_model::{MemoryKind, MemoryWork, RangeStyle};
 
     use super::*;
     use crate::session::Names;

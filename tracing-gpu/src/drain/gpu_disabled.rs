@@ -1,7 +1,7 @@
 //! The GPU's part of a summary without the feature `cuda`: empty.
 
-use range_report::stats::Keyed;
-use range_report::{ActivityLosses, GpuActivity, GraphWork, NodeWork};
+use range_model::stats::Keyed;
+use range_model::{ActivityLosses, GpuActivity, GraphWork, NodeWork};
 
 use crate::clock::Rate;
 use crate::collector::ActivityTotals;

@@ -3,8 +3,8 @@
 
 use std::cmp::Reverse;
 
-use range_report::RangeStyle;
-use range_report::stats::{Keyed, Lean, order};
+use range_model::RangeStyle;
+use range_model::stats::{Keyed, Lean, order};
 
 use crate::record::RangeKey;
 use crate::session::Session;
@@ -213,7 +213,7 @@ mod tests {
             down(4);
             run((0..4).map(|_| Box::pin(job()) as _).collect());
         }) {
-            let depth = |mut node: &range_report::summary::TreeNode| {
+            let depth = |mut node: &range_model::summary::TreeNode| {
                 let mut depth = 1;
                 while let Some(child) = node.children.iter().find(|child| child.name == node.name) {
                     (node, depth) = (child, depth + 1);

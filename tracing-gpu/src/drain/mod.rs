@@ -32,9 +32,9 @@ mod values;
 use std::time::Duration;
 
 use nvtx_rs::text::MAX_BYTES;
-use range_report::stats::{Keyed, Lean};
-use range_report::summary::{Join as _, WaitStats};
-use range_report::{Losses, OpenRange, RangeStyle, StreamLosses, Summary, TreeNode};
+use range_model::stats::{Keyed, Lean};
+use range_model::summary::{Join as _, WaitStats};
+use range_model::{Losses, OpenRange, RangeStyle, StreamLosses, Summary, TreeNode};
 
 use crate::clock::Ticks;
 use crate::collector::Collector;

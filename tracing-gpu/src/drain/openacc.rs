@@ -2,8 +2,8 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use range_report::OpenAccStats;
-use range_report::stats::{Distribution, Keyed, Lean, order};
+use range_model::OpenAccStats;
+use range_model::stats::{Distribution, Keyed, Lean, order};
 
 use crate::clock::{Rate, Ticks};
 use crate::openacc::{name_of, source};

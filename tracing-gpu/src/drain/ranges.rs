@@ -1,7 +1,7 @@
 //! Rows by name: ranges, categories, and time on streams.
 
-use range_report::stats::{Distribution, Lean, Named, order};
-use range_report::{CategoryStats, RangeStats, StreamStats};
+use range_model::stats::{Distribution, Lean, Named, order};
+use range_model::{CategoryStats, RangeStats, StreamStats};
 
 use super::names::{Shown, label_shown, label_text};
 use super::times::times;

@@ -6,7 +6,7 @@
 //! and that bound is their total. With parents by creation, ranges inside may stand elsewhere in the tree, so their
 //! time is missing; then the longest instance is the lower bound of the total.
 
-use range_report::stats::Keyed;
+use range_model::stats::Keyed;
 
 use super::totals::ThreadRows;
 use crate::session::catalog::{Catalog, ROOT};
@@ -59,7 +59,7 @@ mod tests {
     use crate::record::RangeKey;
     use crate::session::catalog::{Catalog, Limits};
     use crate::thread::row::RowCopy;
-    use range_report::RangeStyle;
+    use range_model::RangeStyle;
 
     fn row(key: RangeKey, node: u32, total: u128, nested: u64) -> (RangeKey, RowCopy) {
         let mut row = RowCopy { node, nested, ..RowCopy::default() };

@@ -3,8 +3,8 @@
 use std::io;
 use std::path::Path;
 
-use range_report::stats::Keyed;
-use range_report::{OpenRange, RangeStyle, Summary, TreeNode};
+use range_model::stats::Keyed;
+use range_model::{OpenRange, RangeStyle, Summary, TreeNode};
 
 use super::calls;
 use super::names::label_shown;
@@ -129,8 +129,8 @@ mod tests {
     use std::thread::{scope, sleep};
     use std::time::Duration;
 
-    use range_report::RangeStats;
-    use range_report::summary::CallStats;
+    use range_model::RangeStats;
+    use range_model::summary::CallStats;
     use tracing::{Instrument as _, info_span};
     use tracing_subscriber::prelude::*;
 

@@ -1,8 +1,8 @@
 //! Time of threads in spans, and time in which no span was open at all.
 
-use range_report::stats::{Keyed, Lean, order};
-use range_report::summary::ThreadStats;
-use range_report::{Losses, RangeStyle};
+use range_model::stats::{Keyed, Lean, order};
+use range_model::summary::ThreadStats;
+use range_model::{Losses, RangeStyle};
 
 use super::calls::NodeCalls;
 use super::totals::{NodeTotals, ThreadRows};

@@ -1,9 +1,9 @@
 //! Figures of durations, from ticks.
 
-use range_report::stats::histogram::middle_of;
-use range_report::stats::{Between, Distribution, Lean, order};
-use range_report::summary::{HISTOGRAM_SCALE, histogram_bucket};
-use range_report::{Quantile, Times};
+use range_model::stats::histogram::middle_of;
+use range_model::stats::{Between, Distribution, Lean, order};
+use range_model::summary::{HISTOGRAM_SCALE, histogram_bucket};
+use range_model::{Quantile, Times};
 
 use crate::clock::Rate;
 

@@ -1,6 +1,6 @@
 //! The sums of a node of the tree over its rows.
 
-use range_report::stats::Distribution;
+use range_model::stats::Distribution;
 
 use crate::clock::Ticks;
 use crate::record::RangeKey;

@@ -1,8 +1,8 @@
 //! The tree: totals by node, and their nodes in the summary.
 
-use range_report::stats::{Keyed, order};
-use range_report::summary::LongestInstance;
-use range_report::{GraphWork, RangeStyle, TreeNode};
+use range_model::stats::{Keyed, order};
+use range_model::summary::LongestInstance;
+use range_model::{GraphWork, RangeStyle, TreeNode};
 
 use super::calls::NodeCalls;
 use super::names::label_text;

@@ -1,7 +1,7 @@
 //! Which values tell the calls that made others of their name wait from those that waited.
 
-use range_report::stats::{Keyed, Lean, order};
-use range_report::summary::WaitStats;
+use range_model::stats::{Keyed, Lean, order};
+use range_model::summary::WaitStats;
 
 use super::names::label_shown;
 use crate::clock::Rate;

@@ -16,8 +16,8 @@ use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use range_report::stats::{Lean, Named};
-use range_report::summary::{Join as _, OffCpuStats};
+use range_model::stats::{Lean, Named};
+use range_model::summary::{Join as _, OffCpuStats};
 
 use crate::process;
 

@@ -25,7 +25,7 @@ impl OpenAcc {
         Self { engine }
     }
 
-    /// Makes a runtime report all events that have a row in [`Summary::openacc`](range_report::Summary::openacc). To be
+    /// Makes a runtime report all events that have a row in [`Summary::openacc`](range_model::Summary::openacc). To be
     /// called once, from `acc_register_library`, with its first argument.
     ///
     /// If the runtime is linked statically into the program, such as libgomp with `-static-libgomp`, the place of

@@ -6,9 +6,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use parking_lot::Mutex;
-use range_report::Process;
-use range_report::report::escaped;
-use range_report::stats::Lean;
+use range_model::Process;
+use range_model::names::escaped;
+use range_model::stats::Lean;
 
 use super::table::{How, Row, TABLE, cannot_write};
 use super::{path, shared};

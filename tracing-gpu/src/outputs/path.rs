@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use nvtx_rs::environment::variable as variable_of;
-use range_report::Process;
-use range_report::export::utc;
+use range_model::Process;
+use range_model::summary::origin::utc;
 
 /// `path` with `%h` as the host, `%p` as the process id, `%r` as the rank (0 where there is none), `%t` as the time of
 /// the start, `%q{NAME}` as that variable of the environment and `%%` as a percent sign. Anything else stays as it is:

@@ -1,7 +1,7 @@
 //! Folders in which every user may make files, such as `/tmp`. The profiler follows no link and writes to no file that
 //! another user put there. Linux can do the same, depending on its settings (`fs.protected_symlinks` and others).
 
-use range_report::stats::Lean;
+use range_model::stats::Lean;
 use std::ffi::OsString;
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io;

@@ -4,14 +4,16 @@
 //! add a row here and a method to the builder. The grammar of `TRACING_GPU`, the check that no two outputs go to one
 //! file, the messages, the opening and the writing follow the table.
 
+use range_report::SummaryExt as _;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use range_files::{Chrome, is_compressed};
+use range_model::names::escaped;
+use range_model::timeline::Sink;
+use range_model::{Process, Summary};
+use range_report::RenderOptions;
 use range_report::export::GpuTrace;
-use range_report::report::escaped;
-use range_report::timeline::Sink;
-use range_report::{Process, RenderOptions, Summary};
 
 use super::lasting::LastingFile;
 #[cfg(any(feature = "parquet", feature = "sqlite"))]
@@ -115,7 +117,7 @@ const PARQUET: Option<How> = None;
 #[cfg(feature = "html")]
 const HTML: Option<How> = Some(How::Timeline(|path, opening| {
     let baseline = baseline(opening); // before the page is created: both may be the same file
-    let page = range_report::export::HtmlSink::new(lasting(path)?).without(opening.config.without);
+    let page = range_page::HtmlSink::new(lasting(path)?).without(opening.config.without);
     Ok(Box::new(match baseline {
         Some((name, summary)) => page.compared_with(name, summary),
         None => page,
@@ -143,7 +145,8 @@ type Form = fn(&Summary, &RenderOptions, &mut Vec<u8>) -> io::Result<()>;
 
 /// The page of a window has no timeline.
 #[cfg(feature = "html")]
-const PAGE_OF_WINDOW: Option<Form> = Some(|summary, options, out| summary.write_html_without(options.without, out));
+const PAGE_OF_WINDOW: Option<Form> =
+    Some(|summary, options, out| range_page::write_html_without(summary, options.without, out));
 #[cfg(not(feature = "html"))]
 const PAGE_OF_WINDOW: Option<Form> = None;
 
@@ -370,7 +373,7 @@ mod tests {
     #[test]
     fn findings_that_are_off_are_not_on_the_page() {
         let path = std::env::temp_dir().join(format!("without-{}.html", std::process::id()));
-        let mut step = range_report::TreeNode::new("step");
+        let mut step = range_model::TreeNode::new("step");
         (step.calls, step.instances, step.total_ns, step.self_ns) = (10, 10, 5_000, 5_000);
         let mut summary = Summary::default();
         (summary.elapsed_ns, summary.outside_ns, summary.tree) = (10_000, Some(5_000), vec![step]);

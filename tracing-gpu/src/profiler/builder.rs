@@ -4,9 +4,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use range_report::stats::{Lean, order};
-use range_report::timeline::{ApiCalls, Details, Graphs, Item, Sink};
-use range_report::{FindingKind, FindingKinds, Process, RenderOptions, Report, TableStyle};
+use range_model::Process;
+use range_model::stats::{Lean, order};
+use range_model::timeline::{ApiCalls, Details, Graphs, Item, Sink};
+use range_report::{FindingKind, FindingKinds, RenderOptions, Report, TableStyle};
 use tracing_subscriber::filter::Targets;
 
 use super::complaint::complain;
@@ -202,7 +203,7 @@ setters! {
 
 impl ProfilerBuilder {
     #[cfg(test)]
-    pub(crate) fn with_folds(folds: Vec<fn() -> Box<dyn range_report::Fold>>) -> Self {
+    pub(crate) fn with_folds(folds: Vec<fn() -> Box<dyn range_model::Fold>>) -> Self {
         let mut builder = Self::default();
         builder.config.folds = folds;
         builder
@@ -448,11 +449,12 @@ impl ProfilerBuilder {
         self
     }
 
-    /// Writes the final summary to a file, as [`Summary::write_json`](crate::Summary::write_json) does, when the
+    /// Writes the final summary to a file, as [`SummaryExt::write_json`](crate::SummaryExt::write_json) does, when the
     /// profiler ends, after the report. Its name may hold `%h`, `%p` and `%r`; see
     /// [`Output::File`](crate::Output::File).
     ///
     /// ```
+    /// use tracing_gpu::SummaryExt as _;
     /// use tracing_gpu::{Output, Profiler, Summary};
     ///
     /// let path = std::env::temp_dir().join("tracing-gpu-example-%p.json");
@@ -487,7 +489,7 @@ impl ProfilerBuilder {
         self.file("gpu_trace", path)
     }
 
-    /// Writes folded stacks to a file, as [`Summary::write_folded`](crate::Summary::write_folded) does, when the
+    /// Writes folded stacks to a file, as [`SummaryExt::write_folded`](crate::SummaryExt::write_folded) does, when the
     /// profiler ends, after the report. Its name may hold `%h`, `%p` and `%r`; see
     /// [`Output::File`](crate::Output::File).
     ///
@@ -506,7 +508,7 @@ impl ProfilerBuilder {
         self.file("folded", path)
     }
 
-    /// Draws a flame graph to a file, as [`Summary::write_flamegraph`](crate::Summary::write_flamegraph) does, when the
+    /// Draws a flame graph to a file, as [`write_flamegraph`](crate::SummaryExt::write_flamegraph) does, when the
     /// profiler ends, after the report. Its name may hold `%h`, `%p` and `%r`; see
     /// [`Output::File`](crate::Output::File).
     #[cfg(feature = "flamegraph")]

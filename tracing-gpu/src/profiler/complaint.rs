@@ -2,7 +2,7 @@
 
 use std::io;
 
-use range_report::report::escaped;
+use range_model::names::escaped;
 
 use crate::process;
 

@@ -1,6 +1,7 @@
 //! All ways to end a profiler: `finish`, drop, the exit hook, a signal, and without a report. Prints the reports and
 //! writes the files.
 
+use range_report::SummaryExt as _;
 use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed};
@@ -8,8 +9,9 @@ use std::time::{Duration, Instant};
 
 use nvtx_rs::environment::variable;
 use parking_lot::Mutex;
-use range_report::stats::Lean;
-use range_report::{RenderOptions, Report, Summary, TreeNode};
+use range_model::stats::Lean;
+use range_model::{Summary, TreeNode};
+use range_report::{RenderOptions, Report};
 
 use super::builder::printed_in;
 use super::complaint::complain;
@@ -337,7 +339,7 @@ pub(super) fn watch_signals() {
 
 #[cfg(test)]
 mod tests {
-    use range_report::{CallStats, Times};
+    use range_model::{CallStats, Times};
 
     use super::*;
 

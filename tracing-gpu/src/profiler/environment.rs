@@ -6,8 +6,9 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-use range_report::stats::Lean;
-use range_report::{Report, UnknownName};
+use range_model::UnknownName;
+use range_model::stats::Lean;
+use range_report::Report;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 
 use crate::config::{Config, Gpu, LEAST_EVERY, LEAST_ROTATED};

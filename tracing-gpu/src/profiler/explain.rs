@@ -1,6 +1,6 @@
 //! Explains why spans are missing from the report: those that the filter rejects, and an empty report.
 
-use range_report::Summary;
+use range_model::Summary;
 use tracing::dispatcher;
 use tracing::level_filters::{LevelFilter, STATIC_MAX_LEVEL};
 use tracing::subscriber::NoSubscriber;

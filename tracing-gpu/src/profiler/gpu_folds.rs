@@ -1,7 +1,8 @@
 //! Which folds the reports of GPU time need.
 
 use gpu_analysis::{Idle, Interference, KernelExec, States};
-use range_report::{Fold, Report};
+use range_model::Fold;
+use range_report::Report;
 
 use crate::config::Config;
 

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
-use range_report::{Process, Summary};
+use range_model::{Process, Summary};
 
 use super::periodic::Periodic;
 use super::phase::EndingPhase;

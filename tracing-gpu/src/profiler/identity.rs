@@ -3,8 +3,8 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use nvtx_rs::environment::variable;
-use range_report::Process;
-use range_report::stats::Lean;
+use range_model::Process;
+use range_model::stats::Lean;
 
 use crate::process;
 

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Read;
 
 use once_cell::sync::OnceCell;
-use range_report::summary::Machine;
+use range_model::summary::Machine;
 
 /// The first bytes of the system's list of processors: the first of them is in there. The system writes the whole list
 /// only where all of it is read, which takes long with many processors.
@@ -30,9 +30,9 @@ fn read(with_gpus: bool) -> Machine {
 }
 
 #[cfg(feature = "cuda")]
-fn gpus() -> Vec<range_report::summary::GpuClocks> {
+fn gpus() -> Vec<range_model::summary::GpuClocks> {
     let clocks = gpu_activity::nvml::clocks().into_iter().map(|of| {
-        let mut clocks = range_report::summary::GpuClocks::default();
+        let mut clocks = range_model::summary::GpuClocks::default();
         (clocks.name, clocks.uuid) = (of.name, of.uuid);
         (clocks.sm_mhz, clocks.memory_mhz, clocks.most_sm_mhz) = (of.sm_mhz, of.memory_mhz, of.most_sm_mhz);
         clocks.held_by = of.held_by;
@@ -42,7 +42,7 @@ fn gpus() -> Vec<range_report::summary::GpuClocks> {
 }
 
 #[cfg(not(feature = "cuda"))]
-fn gpus() -> Vec<range_report::summary::GpuClocks> {
+fn gpus() -> Vec<range_model::summary::GpuClocks> {
     Vec::new()
 }
 

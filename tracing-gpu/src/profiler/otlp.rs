@@ -10,7 +10,7 @@ use opentelemetry_otlp::{ExporterBuildError, MetricExporter, Protocol, WithExpor
 use opentelemetry_sdk::metrics::Temporality;
 use opentelemetry_sdk::metrics::data::ResourceMetrics;
 use opentelemetry_sdk::metrics::exporter::PushMetricExporter;
-use range_report::Summary;
+use range_model::Summary;
 use range_report::export::Metrics;
 use tracing_core::dispatcher::{self, Dispatch};
 

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use parking_lot::{Condvar, Mutex};
-use range_report::Summary;
+use range_model::Summary;
 
 use crate::drain::Cursor;
 

@@ -6,7 +6,7 @@
 
 use std::cmp::Reverse;
 
-use range_report::stats::{Lean, order};
+use range_model::stats::{Lean, order};
 use tracing::Level;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::Targets;

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering::AcqRel, Ordering::Acquire, Ordering
 
 use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
-use range_report::Fold;
-use range_report::stats::Lean;
-use range_report::timeline::Details;
+use range_model::Fold;
+use range_model::stats::Lean;
+use range_model::timeline::Details;
 
 use super::complaint::complain;
 use super::ending::{finish_all, watch_signals};

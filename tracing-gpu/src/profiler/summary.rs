@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use range_report::Summary;
+use range_model::Summary;
 
 use super::explain;
 use super::handle::{Inner, Profiler};

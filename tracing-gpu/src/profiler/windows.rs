@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use range_report::Summary;
+use range_model::Summary;
 
 use super::complaint::complain;
 use super::handle::{Inner, Profiler};

@@ -1,10 +1,10 @@
 //! The GPU's side of a timeline: operations with the calls that launched them, and ranges projected onto streams.
 
-use range_report::stats::Keyed;
+use range_model::stats::Keyed;
 
 use gpu_activity::join::{Capture, Event, Launch, StreamSpan};
 use gpu_activity::record::{self, Work};
-use range_report::timeline::{ApiCall, Item, Operation, PlacedDetail, Projection, graph_name};
+use range_model::timeline::{ApiCall, Item, Operation, PlacedDetail, Projection, graph_name};
 
 use super::labels::Labels;
 use super::moments::Moments;

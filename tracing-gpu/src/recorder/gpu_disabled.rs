@@ -1,6 +1,6 @@
 //! The GPU's side of a timeline without the feature `cuda`: empty, because all of it comes from CUPTI.
 
-use range_report::timeline::{Details, Item};
+use range_model::timeline::{Details, Item};
 
 use super::labels::Labels;
 use super::moments::Moments;

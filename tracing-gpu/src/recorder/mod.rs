@@ -27,9 +27,9 @@ use std::time::Duration;
 
 use nvtx_rs::{Color, Payload};
 use parking_lot::Mutex;
-use range_report::stats::{Keyed, Lean};
-use range_report::timeline::{Call, CallWait, Details, Ending, Item, Mark, Range, Sink, Value};
-use range_report::{Fold, Process, RangeStyle, Summary};
+use range_model::stats::{Keyed, Lean};
+use range_model::timeline::{Call, CallWait, Details, Ending, Item, Mark, Range, Sink, Value};
+use range_model::{Fold, Process, RangeStyle, Summary};
 
 use gpu::{GpuRecords, GpuTracks};
 use labels::Labels;

@@ -1,7 +1,7 @@
 //! Data of ranges that are still open: their values, and the original starts of those that a new window cut.
 
 use nvtx_rs::{Color, Payload};
-use range_report::stats::{Keyed, order};
+use range_model::stats::{Keyed, order};
 
 use crate::clock::Ticks;
 use crate::span::fields::Fields;

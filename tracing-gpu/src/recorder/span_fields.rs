@@ -8,8 +8,8 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use range_report::stats::Keyed;
-use range_report::timeline::Value;
+use range_model::stats::Keyed;
+use range_model::timeline::Value;
 
 use crate::clock::Ticks;
 use crate::record::RangeNumbers;

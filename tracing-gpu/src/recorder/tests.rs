@@ -5,8 +5,8 @@ use std::io;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use range_report::timeline::{Call, Item, Range, Sink};
-use range_report::{Fold, Process, Summary};
+use range_model::timeline::{Call, Item, Range, Sink};
+use range_model::{Fold, Process, Summary};
 use tracing::{info, info_span};
 use tracing_subscriber::prelude::*;
 

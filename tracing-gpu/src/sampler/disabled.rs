@@ -1,7 +1,7 @@
 //! Nobody looks at threads on this system: only Linux tells what they wait for, and numbers of system calls are known
 //! for two processors.
 
-use range_report::summary::OffCpuStats;
+use range_model::summary::OffCpuStats;
 
 use crate::clock::Ticks;
 use crate::session::Names;

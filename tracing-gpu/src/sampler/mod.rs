@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::JoinHandle;
 
 use parking_lot::Mutex;
-use range_report::summary::OffCpuStats;
+use range_model::summary::OffCpuStats;
 
 #[cfg(feature = "command")]
 pub use run::RunSampler;

@@ -11,7 +11,7 @@ use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
-use range_report::summary::OffCpuStats;
+use range_model::summary::OffCpuStats;
 
 use crate::clock::{Ticks, rate_since, read_counter};
 use crate::off_cpu::{Moment, Pace, Samples, look, state_file};

@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
 use parking_lot::Mutex;
-use range_report::stats::{Keyed, Lean, order};
+use range_model::stats::{Keyed, Lean, order};
 
 /// Labels, and values whose text is wanted: each at the place of its number, so that some may not be kept.
 const PLACES: usize = 64;

@@ -10,7 +10,7 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use parking_lot::Mutex;
-use range_report::stats::parts;
+use range_model::stats::parts;
 
 use super::calls::table::Calls;
 use crate::clock::Ticks;

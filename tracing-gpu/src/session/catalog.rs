@@ -6,8 +6,8 @@
 use std::sync::Arc;
 
 use crate::record::RangeKey;
-use range_report::RangeStyle;
-use range_report::stats::{Keyed, Named};
+use range_model::RangeStyle;
+use range_model::stats::{Keyed, Named};
 
 /// Number of the root node.
 pub(crate) const ROOT: u32 = 0;

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 #[cfg(any(feature = "injection", all(target_os = "linux", feature = "command")))]
-use range_report::stats::Keyed;
+use range_model::stats::Keyed;
 
 #[cfg(feature = "injection")]
 pub(crate) mod ranges;

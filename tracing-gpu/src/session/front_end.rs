@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::AcqRel, Ordering::Relaxed, Ordering::Release};
 
 use parking_lot::Mutex;
-use range_report::stats::Keyed;
+use range_model::stats::Keyed;
 use tracing_core::{Level, LevelFilter, Metadata};
 
 use crate::clock::Ticks;

@@ -1,7 +1,7 @@
 //! Call sites of spans whose exits did not nest. The report names each of them. Written on slow paths only.
 
 use parking_lot::Mutex;
-use range_report::stats::{Keyed, Lean};
+use range_model::stats::{Keyed, Lean};
 use tracing_core::Metadata;
 
 use crate::span::site::site_key;

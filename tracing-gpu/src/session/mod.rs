@@ -26,7 +26,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use nvtx_rs::{Attributes, Domain};
 use parking_lot::Mutex;
-use range_report::stats::Keyed;
+use range_model::stats::Keyed;
 use tracing_core::{Level, Metadata};
 use tracing_subscriber::filter::Targets;
 

@@ -5,8 +5,8 @@ pub(crate) mod reading;
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
-use range_report::Process;
-use range_report::stats::histogram::BUCKETS;
+use range_model::Process;
+use range_model::stats::histogram::BUCKETS;
 
 use super::catalog::{CategoryName, ROOT};
 use super::{Names, Session};

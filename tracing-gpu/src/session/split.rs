@@ -1,6 +1,6 @@
 //! State of a call site whose spans are named by the values of a field.
 
-use range_report::stats::Named;
+use range_model::stats::Named;
 
 /// A call site that has had values.
 #[derive(Clone, Debug)]

@@ -10,8 +10,8 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use nvtx_rs::text::sanitize;
 use parking_lot::MutexGuard;
-use range_report::RangeStats;
-use range_report::stats::{Keyed, Lean, Named, order};
+use range_model::RangeStats;
+use range_model::stats::{Keyed, Lean, Named, order};
 use tracing_core::Metadata;
 
 use super::split::Split;

@@ -4,7 +4,7 @@
 
 use std::fmt::{self, Write as _};
 
-use range_report::timeline::Value;
+use range_model::timeline::Value;
 
 /// A value. Texts are stored in the order of the list, so their lengths give their places.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,7 +1,7 @@
 //! Invalid values of our fields, and misspelt names of our fields: a note for the first one of each call site and
 //! field.
 
-use range_report::stats::Lean;
+use range_model::stats::Lean;
 use std::fmt::Write as _;
 
 use parking_lot::Mutex;

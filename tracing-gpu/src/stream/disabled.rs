@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use range_report::StreamLosses;
+use range_model::StreamLosses;
 
 use crate::budget::Budget;
 use crate::clock::Ticks;

@@ -19,7 +19,7 @@ use super::reading::{close, read_in_time};
 use super::scope;
 use super::totals::StreamTotals;
 use crate::record::StreamId;
-use range_report::stats::Lean;
+use range_model::stats::Lean;
 
 /// A pair with a recorded start on this stream, and no recorded end.
 #[derive(Clone, Copy)]

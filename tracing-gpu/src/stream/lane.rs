@@ -10,7 +10,7 @@ use std::sync::atomic::{
 };
 
 use parking_lot::Mutex;
-use range_report::RangeStyle;
+use range_model::RangeStyle;
 
 use super::pair::{EventPair, RecordedPair, Target};
 use super::totals::StreamTotals;

@@ -10,7 +10,7 @@ use gpu_activity::driver::Handle;
 use gpu_activity::{forks, own_calls};
 use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
-use range_report::stats::Keyed;
+use range_model::stats::Keyed;
 
 use super::context::{NamedContext, Owned};
 use super::named::{self, NamedStream, get};

@@ -216,7 +216,7 @@ mod tests {
     use super::super::naming;
     use super::*;
     use crate::record::RangeKey;
-    use range_report::RangeStyle;
+    use range_model::RangeStyle;
 
     fn pair(number: usize) -> RecordedPair {
         let key = RangeKey { label: 0, category: 0, style: RangeStyle::PushPop };

@@ -4,8 +4,8 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use gpu_activity::driver::Driver;
 use gpu_activity::forks;
-use range_report::StreamLosses;
-use range_report::stats::Lean;
+use range_model::StreamLosses;
+use range_model::stats::Lean;
 
 use super::named::{self, NamedStream};
 use super::reading;

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicI32, AtomicU64, Ordering::Relaxed};
 
 use gpu_activity::driver::CudaError;
 use parking_lot::{Mutex, MutexGuard};
-use range_report::stats::{Keyed, Lean};
+use range_model::stats::{Keyed, Lean};
 
 use crate::budget::Budget;
 use crate::clock::Ticks;
@@ -216,8 +216,8 @@ impl TotalsRow {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use range_report::RangeStyle;
-    use range_report::stats::Distribution;
+    use range_model::RangeStyle;
+    use range_model::stats::Distribution;
 
     fn totals(budget: usize) -> StreamTotals {
         StreamTotals::new(0, Arc::new(Budget::new(budget)))

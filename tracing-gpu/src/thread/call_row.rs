@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use once_cell::race::OnceBox;
 use once_cell::sync::OnceCell;
-use range_report::stats::{Distribution, Lean};
+use range_model::stats::{Distribution, Lean};
 
 use super::durations::Durations;
 use super::sequence::Sequence;

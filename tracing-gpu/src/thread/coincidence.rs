@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use range_report::stats::{Keyed, Lean, order};
+use range_model::stats::{Keyed, Lean, order};
 
 use crate::clock::{Clock, Ticks};
 use crate::session::asked_values::AskedValues;

@@ -3,7 +3,7 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use range_report::stats::Distribution;
+use range_model::stats::Distribution;
 
 use crate::samples::Samples;
 use crate::sync::AtomicU64;

@@ -28,7 +28,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
-use range_report::stats::{Lean, order};
+use range_model::stats::{Lean, order};
 
 use super::hand_over::HandOver;
 use super::number::number;

@@ -4,7 +4,7 @@ use std::hash::BuildHasher as _;
 use std::sync::Arc;
 
 use nvtx_rs::text::sanitize;
-use range_report::stats::{Keyed, Named};
+use range_model::stats::{Keyed, Named};
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use tracing_core::Metadata;
 
@@ -21,7 +21,7 @@ use crate::session::front_end::crate_of;
 use crate::span::misread::Misread;
 use crate::span::site::{Site, site_key};
 use crate::span::values::{Category, KNOWN_NAMES};
-use range_report::RangeStyle;
+use range_model::RangeStyle;
 
 /// Sources for cache misses: the thread's session, which may call a tool, and the thread's own rows.
 pub(crate) struct Lookup<'a> {

@@ -25,7 +25,7 @@ use crate::session::Session;
 use crate::session::catalog::ROOT;
 use crate::session::note_room::NoteRoom;
 use gpu_activity::record::{Instance, InstanceId, Note};
-use range_report::RangeStyle;
+use range_model::RangeStyle;
 
 #[cfg(test)]
 #[path = "launch_log/tests.rs"]

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 #[cfg(feature = "cuda")]
-use range_report::stats::order;
-use range_report::stats::{Keyed, Lean};
+use range_model::stats::order;
+use range_model::stats::{Keyed, Lean};
 
 use super::number::number;
 use crate::clock::Ticks;

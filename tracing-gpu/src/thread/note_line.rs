@@ -6,7 +6,7 @@
 use crate::clock::Ticks;
 use crate::page::Line;
 use gpu_activity::record::{Instance, InstanceId, Note};
-use range_report::RangeStyle;
+use range_model::RangeStyle;
 
 #[cfg(test)]
 #[path = "note_line/tests.rs"]

@@ -9,7 +9,7 @@ use crate::chunked::Chunked;
 use crate::record::{Place, RangeKey};
 use crate::stream::{self, StartedPair, StreamTotals};
 use crate::thread::stack::Left;
-use range_report::RangeStyle;
+use range_model::RangeStyle;
 
 /// Pairs of the ranges open on one thread, innermost last. Only that thread accesses them, and later the thread that
 /// takes over its state. The number and the outermost pair share one cache line.

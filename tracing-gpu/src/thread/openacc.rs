@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Acquire, Ordering::Relax
 
 use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
-use range_report::stats::Distribution;
+use range_model::stats::Distribution;
 use rustc_hash::FxBuildHasher;
 
 use super::row::Row;

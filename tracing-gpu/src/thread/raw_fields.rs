@@ -13,7 +13,7 @@ use tracing_core::field::{Field, Visit};
 
 use crate::page::Line;
 use crate::span::fields::Fields;
-use range_report::timeline::Value;
+use range_model::timeline::Value;
 
 const INTEGER: u64 = 0;
 const UNSIGNED: u64 = 1;

@@ -13,7 +13,7 @@ use crate::record::{Ended, OnCpu, RangeKey};
 use crate::samples::KEPT;
 use crate::session::NvtxRange;
 use crate::sync::{AtomicU64, AtomicUsize, RECENT};
-use range_report::stats::Distribution;
+use range_model::stats::Distribution;
 
 #[cfg(all(target_os = "linux", feature = "command"))]
 pub(crate) mod image;
@@ -370,7 +370,7 @@ const LOWER_HALF: u64 = u32::MAX as u64;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use range_report::stats::Buckets;
+    use range_model::stats::Buckets;
     use std::sync::atomic::AtomicBool;
 
     /// Instance number `index`, with a unique contribution, and sometimes too long for the pending ones.

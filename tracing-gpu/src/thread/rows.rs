@@ -132,7 +132,7 @@ impl CallRows {
 #[cfg(test)]
 mod tests {
     use nvtx_rs::{Attributes, Domain};
-    use range_report::RangeStyle;
+    use range_model::RangeStyle;
 
     use super::*;
     use crate::record::RangeKey;

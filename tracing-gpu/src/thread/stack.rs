@@ -10,7 +10,7 @@ use crate::chunked::Chunked;
 use crate::clock::Ticks;
 use crate::record::{CallId, Ended, Place};
 use crate::sync::{AtomicU32, AtomicU64, fence};
-use range_report::stats::Lean;
+use range_model::stats::Lean;
 
 #[cfg(all(target_os = "linux", feature = "command"))]
 pub(super) mod image;

@@ -20,8 +20,8 @@ use crate::record::{OnCpu, RangeKey, RangeNumbers};
 use crate::session::tape_room::TapeRoom;
 use crate::span::fields::{Fields, FieldsAt};
 use crate::span::values::Changing;
-use range_report::RangeStyle;
-use range_report::timeline::{Link, Value};
+use range_model::RangeStyle;
+use range_model::timeline::{Link, Value};
 
 #[cfg(test)]
 #[path = "tape/tests.rs"]

@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use parking_lot::Mutex;
-use range_report::stats::histogram::{BUCKETS, bucket_of};
-use range_report::stats::{Keyed, Lean};
+use range_model::stats::histogram::{BUCKETS, bucket_of};
+use range_model::stats::{Keyed, Lean};
 
 use super::coincidence::keep_frequent;
 use crate::clock::Ticks;

@@ -1,6 +1,6 @@
 //! Links of a batch to the calls that it serves: `follows_from`.
 
-use range_report::timeline::Link;
+use range_model::timeline::Link;
 
 use super::{EnteredSpan, Home};
 use crate::record::CallId;

@@ -15,7 +15,7 @@ use crate::span::values::SpanValues;
 use crate::thread::engine::Engine;
 use crate::thread::numbers::Created;
 use crate::thread::state::ThreadState;
-use range_report::stats::Lean;
+use range_model::stats::Lean;
 
 /// A [`Layer`] that measures spans: see [`Profiler::layer`](crate::Profiler::layer).
 ///
@@ -418,7 +418,7 @@ mod tests {
     use tracing::{info_span, subscriber};
     use tracing_subscriber::{prelude::*, reload};
 
-    use range_report::summary::RangeStats;
+    use range_model::summary::RangeStats;
 
     use crate::{Output, Profiler};
 

@@ -10,7 +10,7 @@ use crate::session::Session;
 use crate::span::fields::Fields;
 use crate::thread::state::ThreadState;
 use crate::thread::tape::Record;
-use range_report::timeline::Value;
+use range_model::timeline::Value;
 
 /// Marks an event with its message; the category is its level, 1 for errors to 5 for trace.
 #[inline]

@@ -20,7 +20,7 @@ use crate::thread::engine::Engine;
 use crate::thread::numbers::NewSpan;
 use crate::thread::state::ThreadState;
 use crate::thread::tape::{RangeRecord, Record};
-use range_report::RangeStyle;
+use range_model::RangeStyle;
 
 /// Reads the fields of a new span and counts its creation. `parent` is its parent node, `above` its parent call, as for
 /// [`begin_call`](ThreadState::begin_call).

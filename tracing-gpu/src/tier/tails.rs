@@ -8,8 +8,8 @@
 
 use std::borrow::Cow;
 
-use range_report::stats::Lean;
-use range_report::timeline::Value;
+use range_model::stats::Lean;
+use range_model::timeline::Value;
 
 /// A name without its tail, and the tail's keys and values, the first one first.
 #[derive(PartialEq)]

@@ -7,8 +7,8 @@
 use std::fmt;
 
 use nvtx_rs::tool::{Call, Event, Extended, FieldValue, Kept, Tool};
-use range_report::RangeStyle;
-use range_report::timeline::Value;
+use range_model::RangeStyle;
+use range_model::timeline::Value;
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use super::{own_values, tails};

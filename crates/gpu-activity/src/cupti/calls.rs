@@ -6,7 +6,7 @@
 
 use crate::graph::NodeKind;
 use crate::record::{Api, Details};
-use range_report::timeline::{is_slight, plain_function};
+use range_model::timeline::{is_slight, plain_function};
 
 /// Numbers are below this.
 const END: usize = 1024;

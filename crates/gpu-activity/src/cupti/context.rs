@@ -1,13 +1,13 @@
 //! What a session needs from the CUDA driver besides CUPTI: an initialised driver, a device, and contexts without
 //! outstanding work.
 
-use range_report::stats::{Keyed, Lean};
+use range_model::stats::{Keyed, Lean};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
-use range_report::stats::order;
+use range_model::stats::order;
 
 use super::unavailable::Unavailable;
 use crate::driver::{CudaError, Driver, Handle};

@@ -9,7 +9,7 @@ use crate::record::{
     Api, ApiCall, Detail, EventRecord, GpuOp, Kernel, Memory, MemoryOperation, NewStream, Overhead, OverheadKind,
     StreamKind, Wait, WaitKind, Work,
 };
-use range_report::MemoryKind;
+use range_model::MemoryKind;
 
 /// A record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

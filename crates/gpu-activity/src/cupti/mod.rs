@@ -30,7 +30,7 @@ mod unavailable;
 pub use buffers::Filled;
 pub use calls::{DETAILED, ENQUEUE, is_graph_launch};
 pub use profiler_calls::{PROFILER, watch_profiler};
-pub use range_report::timeline::ApiRecords;
+pub use range_model::timeline::ApiRecords;
 pub use receive::clock as now;
 pub use session::{Options, Session, before_own_calls, start};
 pub use sink::Sink;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use cpp_demangle::{BorrowedSymbol, DemangleOptions, ParseOptions};
 use parking_lot::Mutex;
-use range_report::stats::{Keyed, Named};
+use range_model::stats::{Keyed, Named};
 
 /// The largest number of names; further kernels share [`REST`].
 const MOST: usize = 65_536;

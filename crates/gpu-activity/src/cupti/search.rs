@@ -17,7 +17,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use range_report::stats::{Lean, order};
+use range_model::stats::{Lean, order};
 
 use super::environment::variable;
 
@@ -92,7 +92,7 @@ impl Environment {
         places.extend(self.neighbours.iter().map(|folder| format!("in {}", folder.display())));
         places.extend(self.packages.iter().map(|folder| format!("in {}/nvidia", folder.display())));
         places.extend(self.pythons.iter().map(|prefix| format!("in the Python packages of {}", prefix.display())));
-        format!("looked {}", range_report::joined(places, ", "))
+        format!("looked {}", range_model::names::joined(places, ", "))
     }
 
     fn folders(&self) -> Vec<PathBuf> {

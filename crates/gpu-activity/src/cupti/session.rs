@@ -24,8 +24,8 @@ use crate::graph::GraphChange;
 use crate::own_calls::{self, within};
 use crate::record::{Api, Details};
 use crate::source::{Lost, Recorded, Source};
-use range_report::stats::Lean;
-use range_report::timeline::{ApiRecords, Graphs, is_slight};
+use range_model::stats::Lean;
+use range_model::timeline::{ApiRecords, Graphs, is_slight};
 
 /// What to record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -540,7 +540,7 @@ impl Source for Session {
         let driver = cuda_version(self.device.driver_version);
         let mut said = format!("{}, driver for CUDA {driver}", self.name());
         if !left_out.is_empty() {
-            said = said + "; without " + &range_report::joined(left_out, ", ");
+            said = said + "; without " + &range_model::names::joined(left_out, ", ");
         }
         if self.may_have_earlier_graphs {
             said += "; graphs by their nodes, because the program may have made some before";

@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 
 use crate::record::{Instance, InstanceId, Ticks};
-use range_report::RangeStyle;
+use range_model::RangeStyle;
 use rustc_hash::FxHashMap;
 
 /// A range: interned label, and style.

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use range_report::stats::{Keyed, Lean};
+use range_model::stats::{Keyed, Lean};
 
 use crate::fold::{Capture, OfGraph, Part};
 use crate::graph::{GraphChange, NodeKind};

@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 use super::pending_call::{DRAINS, Expected, Fate, PendingCall, Recorded};
 use crate::fold::{Launch, NO_SLOT};
 use crate::record::Ticks;
-use range_report::stats::Lean;
+use range_model::stats::Lean;
 
 /// Number of calls in a table at the limit. Its 65,536 places are then nearly full, whatever the limit is: a table has
 /// a power of two of places, and grows where 7/8 of them are taken. A table that grows is there twice for a moment, and

@@ -43,7 +43,7 @@ use crate::fold::{Fold, Instances, MadeCall, NO_SLOT, Operation, REFUSED};
 use crate::graph::GraphChange;
 use crate::record::{Api, ApiCall, Detail, GpuOp, Note, Ticks};
 use crate::totals::{RunningTotals, Totals};
-use range_report::RangeStyle;
+use range_model::RangeStyle;
 
 /// The node of the lineage tree that stands for no span.
 pub const OUTSIDE: u32 = 0;

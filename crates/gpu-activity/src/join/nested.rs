@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use super::pending::Pending;
 use crate::fold::MadeCall;
 use crate::record::{Api, ApiCall};
-use range_report::stats::{Keyed, Lean};
+use range_model::stats::{Keyed, Lean};
 
 /// A driver call waits for this many drains, and a call of the runtime is remembered for as many.
 const DRAINS: usize = 2;

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Weak};
 
-use range_report::stats::Keyed;
+use range_model::stats::Keyed;
 
 /// Open start/end ranges of one thread.
 #[derive(Debug, Default)]

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use range_report::stats::Keyed;
+use range_model::stats::Keyed;
 use rustc_hash::FxHashMap;
 
 use super::mere_calls::MereCalls;

@@ -4,9 +4,9 @@ use std::hash::Hash;
 
 use crate::fold::{Capture, InstanceState, MadeCall, Range};
 use crate::record::{Api, Ticks};
-use range_report::stats::{Distribution, Keyed};
-use range_report::summary::Since as _;
-use range_report::{ActivityLosses, GpuWork, MemoryKind};
+use range_model::stats::{Distribution, Keyed};
+use range_model::summary::Since as _;
+use range_model::{ActivityLosses, GpuWork, MemoryKind};
 
 /// A function of the CUDA API: its API, and CUPTI's number (cbid) within that API.
 pub type Function = (Api, u32);

@@ -2,7 +2,7 @@
 
 use super::figures::RangeKernel;
 use crate::fold::{InstanceState, Instances, Range};
-use range_report::stats::{Distribution, Keyed};
+use range_model::stats::{Distribution, Keyed};
 
 /// Thread, range and name of a kernel.
 pub(super) type Key = (u32, Option<Range>, u32);

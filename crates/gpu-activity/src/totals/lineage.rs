@@ -4,8 +4,8 @@ use super::figures::{self, Function, NodeTotals};
 use super::intervals::Busy;
 use crate::fold::MadeCall;
 use crate::record::{GpuOp, Work};
-use range_report::stats::{Keyed, Lean, order};
-use range_report::{GpuWork, MemoryWork};
+use range_model::stats::{Keyed, Lean, order};
+use range_model::{GpuWork, MemoryWork};
 
 /// Stands in place of a node for operations without a known launch.
 pub(crate) const UNMATCHED: u32 = u32::MAX;

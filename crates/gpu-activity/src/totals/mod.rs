@@ -15,7 +15,7 @@ use self::undecided::{Undecided, insert};
 pub use crate::fold::Range;
 use crate::fold::{Context, Fold, InstanceState, Instances, MadeCall, OfGraph, Operation, Part, REFUSED};
 use crate::record::{Ticks, Work};
-use range_report::MemoryKind;
+use range_model::MemoryKind;
 
 /// What is counted so far.
 #[derive(Debug, Default)]

@@ -10,7 +10,7 @@
 use super::figures::RangeKernel;
 use super::kernels::{Execution, Key, RangeKernels, is_known};
 use crate::fold::{InstanceState, Instances, Range};
-use range_report::stats::{Distribution, Keyed, Lean};
+use range_model::stats::{Distribution, Keyed, Lean};
 
 /// Bound on single durations kept here: 8 MiB. They do not use the profiler's budget, because nothing would return them
 /// to it.

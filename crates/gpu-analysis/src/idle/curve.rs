@@ -2,7 +2,7 @@
 
 use std::ops::Sub;
 
-use range_report::summary::{IdleCause, IdleCauses};
+use range_model::summary::{IdleCause, IdleCauses};
 
 /// The largest number of points kept from before the last settling. Between two points, use is interpolated.
 const MOST_OLD: usize = 1 << 13;

@@ -1,7 +1,7 @@
 //! What a CUDA API call tells about an idle device.
 
-use range_report::summary::CallKind;
-use range_report::timeline::{Api, is_slight};
+use range_model::summary::CallKind;
+use range_model::timeline::{Api, is_slight};
 
 /// Code that runs between two calls for less than this time, in nanoseconds, is part of launching.
 pub(super) const BETWEEN_LAUNCHES: u64 = 100_000;

@@ -1,7 +1,7 @@
 //! Idle times of a device, derived from its operations.
 
-use range_report::stats::order;
-use range_report::summary::MemoryKind;
+use range_model::stats::order;
+use range_model::summary::MemoryKind;
 
 /// An idle device begins a launched operation within this time, in nanoseconds.
 pub(crate) const DISPATCH: u64 = 50_000;

@@ -21,14 +21,14 @@ mod tests;
 use std::cmp::Reverse;
 use std::fmt;
 
-use range_report::stats::{Keyed, Lean, order};
-use range_report::summary::{
+use range_model::stats::{Keyed, Lean, order};
+use range_model::summary::{
     CallKind, DeviceIdle, GpuIdle, IdleCause, IdleCauses, Join as _, MemoryKind, SpanCalls, SpanIdle,
 };
-use range_report::timeline::{
+use range_model::timeline::{
     ApiCall, Detail, Details, IdleTime, Item, Operation, OperationName, PlacedDetail, Range, WaitKind, Work,
 };
-use range_report::{RangeStyle, Summary};
+use range_model::{RangeStyle, Summary};
 
 use self::curve::Curve;
 use self::functions::{Purpose, kind, purpose};
@@ -38,7 +38,7 @@ use self::pieces::{Piece, Pieces};
 use self::ranges::Ranges;
 use self::streams::{StreamLogs, Streams};
 use self::thread::{ApiSpan, BLOCKING_COPY, CostlyCall, NO_RANGE, OpenSpan, ThreadLog, What};
-use range_report::Fold;
+use range_model::Fold;
 
 /// How long records are kept.
 #[derive(Clone, Copy, Debug)]

@@ -1,6 +1,6 @@
 //! Parts of an idle time, each with one cause.
 
-use range_report::summary::IdleCause;
+use range_model::summary::IdleCause;
 
 use super::gaps::Name;
 

@@ -1,7 +1,7 @@
 //! Use of the devices while ranges were open, separate for first and later instances.
 
-use range_report::stats::{Keyed, Lean, order};
-use range_report::summary::{InstancesUse, RangeUse};
+use range_model::stats::{Keyed, Lean, order};
+use range_model::summary::{InstancesUse, RangeUse};
 
 use super::curve::{Curve, Use};
 use super::thread::OpenSpan;
@@ -232,7 +232,7 @@ impl Ranges {
 
 #[cfg(test)]
 mod tests {
-    use range_report::summary::IdleCause::{self, BuildingGraphs, Host, Loading};
+    use range_model::summary::IdleCause::{self, BuildingGraphs, Host, Loading};
 
     use super::*;
 

@@ -5,8 +5,8 @@
 //! counts only if different threads launched the two operations, or if the wait separated two streams other than the
 //! default one.
 
-use range_report::stats::{Keyed, Lean};
-use range_report::timeline::StreamKind;
+use range_model::stats::{Keyed, Lean};
+use range_model::timeline::StreamKind;
 
 use super::functions::BETWEEN_LAUNCHES;
 use super::gaps::{DISPATCH, DeviceOperation};

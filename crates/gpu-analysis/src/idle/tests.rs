@@ -4,12 +4,12 @@ mod planted;
 
 use std::collections::BTreeMap;
 
-use range_report::summary::IdleCause::{self, *};
-use range_report::summary::InstancesUse;
-use range_report::timeline::{
+use range_model::summary::IdleCause::{self, *};
+use range_model::summary::InstancesUse;
+use range_model::timeline::{
     Api, ApiCall, Detail, Kernel, Memory, NewStream, Operation, PlacedDetail, Range, StreamKind, Wait, WaitKind, Work,
 };
-use range_report::{RangeStyle, Summary};
+use range_model::{RangeStyle, Summary};
 
 use super::*;
 use crate::tests::Numbers;

@@ -2,8 +2,8 @@
 
 use std::cmp::Reverse;
 
-use range_report::stats::order;
-use range_report::summary::{CallKind, IdleCause};
+use range_model::stats::order;
+use range_model::summary::{CallKind, IdleCause};
 
 use super::functions::{BETWEEN_LAUNCHES, Purpose};
 use super::pieces::{Piece, Pieces};

@@ -1,6 +1,6 @@
 //! Calls of spans, and the request that each belongs to: the outermost call around it.
 
-use range_report::stats::{Keyed, Lean};
+use range_model::stats::{Keyed, Lean};
 
 /// Number of calls at which the older half is forgotten.
 const MOST_CALLS: usize = 1 << 18;

@@ -24,15 +24,15 @@ mod tests;
 
 use std::fmt;
 
-use range_report::Summary;
-use range_report::stats::{Keyed, Lean, order};
-use range_report::summary::{InterferenceStats, Join as _, MemoryKind};
-use range_report::timeline::{Call, Detail, Details, Operation, PlacedDetail, Range, WaitKind, Work};
+use range_model::Summary;
+use range_model::stats::{Keyed, Lean, order};
+use range_model::summary::{InterferenceStats, Join as _, MemoryKind};
+use range_model::timeline::{Call, Detail, Details, Operation, PlacedDetail, Range, WaitKind, Work};
 
 use self::calls::Calls;
 use super::idle::DISPATCH;
 use super::union::Union;
-use range_report::Fold;
+use range_model::Fold;
 
 /// How long records are kept.
 #[derive(Clone, Copy, Debug)]

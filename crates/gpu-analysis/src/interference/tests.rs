@@ -5,7 +5,7 @@ mod server;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use range_report::timeline::{EventRecord, Wait};
+use range_model::timeline::{EventRecord, Wait};
 
 use super::*;
 use crate::tests::Numbers;

@@ -1,9 +1,9 @@
 //! The GPU time of batches, divided among the calls that they serve.
 
-use range_report::stats::{Keyed, Lean};
-use range_report::timeline::Link;
+use range_model::stats::{Keyed, Lean};
+use range_model::timeline::Link;
 
-use range_report::stats::parts;
+use range_model::stats::parts;
 
 /// The batches that may still launch, by their calls.
 #[derive(Debug, Default)]

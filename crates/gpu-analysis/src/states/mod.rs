@@ -19,15 +19,15 @@ mod tests;
 
 use std::fmt;
 
-use range_report::Summary;
-use range_report::stats::{Keyed, Lean, Named, order};
-use range_report::summary::{CallStates, CallStats};
-use range_report::timeline::{ApiCall, Call, Ending, Link, Operation, Range};
+use range_model::Summary;
+use range_model::stats::{Keyed, Lean, Named, order};
+use range_model::summary::{CallStates, CallStats};
+use range_model::timeline::{ApiCall, Call, Ending, Link, Operation, Range};
 
 use self::batches::Batches;
 use self::thread::{InCuda, Instance, ThreadLog};
 use super::union::Union;
-use range_report::Fold;
+use range_model::Fold;
 
 /// How long records are kept.
 #[derive(Clone, Copy, Debug)]

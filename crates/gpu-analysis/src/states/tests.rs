@@ -1,8 +1,8 @@
 //! Programs at random with a known answer: the generator looks at each moment by itself, and shares no code with the
 //! fold.
 
-use range_report::Times;
-use range_report::summary::SlowestCalls;
+use range_model::Times;
+use range_model::summary::SlowestCalls;
 
 use super::*;
 use crate::tests::Numbers;

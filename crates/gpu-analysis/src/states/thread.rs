@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use range_report::stats::{Lean, order};
+use range_model::stats::{Lean, order};
 
 /// Number of blocks of a thread at which two become one.
 const MOST_BLOCKS: usize = 1 << 13;

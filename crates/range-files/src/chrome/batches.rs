@@ -1,8 +1,8 @@
 //! Arrows from the calls that batches serve to the batches.
 
 use super::draw::{At, Draw};
-use range_report::stats::Keyed;
-use range_report::timeline::Link;
+use range_model::stats::Keyed;
+use range_model::timeline::Link;
 
 /// Calls whose first range is remembered, and links that wait for one.
 const CALLS: u64 = 1 << 14;

@@ -72,8 +72,8 @@ mod tests {
     use super::super::tests::{events, file, process, some};
     use super::*;
     #[cfg(feature = "gzip")]
-    use range_report::summary::Summary;
-    use range_report::timeline::Sink;
+    use range_model::summary::Summary;
+    use range_model::timeline::Sink;
 
     #[test]
     fn the_extension_decides() {

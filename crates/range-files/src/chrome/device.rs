@@ -2,10 +2,9 @@
 
 use super::draw::{At, Describe, Draw, Track};
 use super::lanes::Lanes;
-use range_report::report::direction;
-use range_report::stats::Keyed;
-use range_report::summary::MemoryKind;
-use range_report::timeline::{Kernel, Memory, Operation, Projection, Work, graph_name};
+use range_model::stats::Keyed;
+use range_model::summary::MemoryKind;
+use range_model::timeline::{Kernel, Memory, Operation, Projection, Work, graph_name};
 
 /// The category and the name of launches and their arrows.
 pub(crate) const LAUNCH: &str = "launch";
@@ -193,7 +192,7 @@ impl Device {
     /// Counts the bytes copied so far in this direction. The times of a counter never decrease, although the operations
     /// of several streams may arrive out of order.
     fn copied(&mut self, lines: &mut impl Draw, memory: Memory, operation: &Operation<'_>) {
-        let Some(direction) = direction(memory.kind) else { return };
+        let Some(direction) = memory.kind.direction() else { return };
         let (track, name) = (Track { pid: self.pid, tid: 0 }, format!("Copied {direction}"));
         let first = !self.copied.contains_key(&memory.kind);
         let copied = self.copied.row(memory.kind);
@@ -213,7 +212,7 @@ fn device_pid(pid: u32, device: u32) -> u32 {
 /// The name of a copy or set in torch.profiler: `Memcpy HtoD (Pageable -> Device)`.
 fn memory_name(memory: Memory) -> (String, &'static str) {
     let (from, to) = (memory_kind(memory.source), memory_kind(memory.destination));
-    match direction(memory.kind) {
+    match memory.kind.direction() {
         Some(direction) => (format!("Memcpy {direction} ({from} -> {to})"), "memcpy"),
         None => (format!("Memset ({to})"), "memset"),
     }

@@ -1,6 +1,6 @@
 //! How a timeline is drawn, whatever the format: tracks with slices, moments, counters and arrows.
 
-use range_report::timeline::Value;
+use range_model::timeline::Value;
 
 /// A row of the viewer: a thread of the process, or anything else that is shown like a thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]

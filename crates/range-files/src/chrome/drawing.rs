@@ -3,9 +3,9 @@
 use super::device::Devices;
 use super::draw::{Describe, Draw, Track};
 use super::host::Host;
-use range_report::export::origin;
-use range_report::summary::Process;
-use range_report::timeline::Item;
+use range_model::summary::Process;
+use range_model::summary::origin;
+use range_model::timeline::Item;
 
 /// A process and its devices, as far as they were drawn.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ impl Drawing {
         lines.metadata(track, "process_name", program(process));
         let labels = [origin::labels(process), process.command.clone()].into_iter().filter(|label| !label.is_empty());
         let event = lines.event("M", track, "process_labels");
-        event.args().text("labels", &range_report::joined(labels, ", "));
+        event.args().text("labels", &range_model::names::joined(labels, ", "));
         // The same for programs, such as our import.
         for (key, text) in [("run", &process.run_id), ("host", &process.host)] {
             if !text.is_empty() {

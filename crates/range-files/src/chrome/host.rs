@@ -5,9 +5,9 @@ use super::color::Nearest;
 use super::draw::{At, Describe, Draw, Track, Written};
 use super::lanes::Lanes;
 use super::polls::Polls;
-use range_report::stats::Keyed;
-use range_report::summary::RangeStyle;
-use range_report::timeline::{Api, ApiCall, Call, Ending, Link, Mark, Range, Value};
+use range_model::stats::Keyed;
+use range_model::summary::RangeStyle;
+use range_model::timeline::{Api, ApiCall, Call, Ending, Link, Mark, Range, Value};
 
 /// The first number of tracks that are no threads. Linux's numbers of threads end at 2^22.
 pub(crate) const OWN_TRACKS: u32 = 10_000_000;

@@ -4,7 +4,7 @@ use std::io::Write as _;
 
 use super::draw::{At, Describe, Draw, Track, Written};
 use super::text::{HEX, integer, is_plain, microseconds, string};
-use range_report::timeline::Value;
+use range_model::timeline::Value;
 
 /// Integers up to here are exact in every reader; JavaScript's numbers end there.
 const EXACT: u64 = 1 << 53;

@@ -7,8 +7,8 @@ use proptest::prelude::*;
 use serde_json::{Value as Json, json};
 
 use super::*;
-use range_report::summary::{MemoryKind, RangeStyle};
-use range_report::timeline::{
+use range_model::summary::{MemoryKind, RangeStyle};
+use range_model::timeline::{
     Api, ApiCall, Call, Ending, Kernel, Link, Mark, Memory, Operation, Projection, Range, Value, Work,
 };
 

@@ -13,9 +13,9 @@ use serde_json::Value as Json;
 use super::fields::Names;
 use super::outcome::{Identity, ImportError, Imported, NewSink};
 use super::tables::Tables;
-use range_report::in_domain;
-use range_report::summary::{MemoryKind, Process, RangeStyle, Summary};
-use range_report::timeline::{Api, ApiCall, Call, Ending, Item, Kernel, Memory, Operation, Range, Sink, Value, Work};
+use range_model::in_domain;
+use range_model::summary::{MemoryKind, Process, RangeStyle, Summary};
+use range_model::timeline::{Api, ApiCall, Call, Ending, Item, Kernel, Memory, Operation, Range, Sink, Value, Work};
 
 type Result<T, E = ImportError> = std::result::Result<T, E>;
 

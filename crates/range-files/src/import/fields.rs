@@ -3,7 +3,7 @@
 use rustc_hash::FxHashSet;
 use serde_json::Value as Json;
 
-use range_report::timeline::Value;
+use range_model::timeline::Value;
 
 /// The largest number of different names: they are kept as long as the process lives, as those of a program's spans
 /// are.

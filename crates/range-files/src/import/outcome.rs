@@ -2,8 +2,8 @@
 
 use std::{fmt, io};
 
-use range_report::summary::Process;
-use range_report::timeline::Sink;
+use range_model::summary::Process;
+use range_model::timeline::Sink;
 
 /// What is known of a run beside its file, and wins over what the file tells.
 #[derive(Clone, Debug, Default)]

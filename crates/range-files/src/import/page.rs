@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::outcome::{Identity, ImportError};
 use super::perfetto::perfetto;
+use range_page::HtmlSink;
 use range_report::FindingKinds;
-use range_report::export::HtmlSink;
 
 /// A text that a sink writes, and its maker reads.
 #[derive(Clone, Default)]

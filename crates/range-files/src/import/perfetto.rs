@@ -2,6 +2,7 @@
 //!
 //! Both formats are drawn by the same code. So each event becomes that of a trace, which [`Trace`] takes.
 
+use range_report::SummaryExt as _;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::path::Path;
@@ -19,8 +20,8 @@ use crate::perfetto::schema::{
     BOOTTIME, CLEARED, DebugAnnotation, InternedData, InternedString, OWN_CLOCK, SLICE_BEGIN, SLICE_END, TracePacket,
     TrackDescriptor, TrackEvent,
 };
-use range_report::summary::{Process, Summary};
-use range_report::timeline::{Item, Sink};
+use range_model::summary::{Process, Summary};
+use range_model::timeline::{Item, Sink};
 
 type Result<T, E = ImportError> = std::result::Result<T, E>;
 

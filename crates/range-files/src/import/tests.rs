@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use super::*;
-use range_report::Summary;
-use range_report::summary::Process;
-use range_report::timeline::{Item, Sink};
+use range_model::Summary;
+use range_model::summary::Process;
+use range_model::timeline::{Item, Sink};
 
 /// A sink that keeps what it gets, as text.
 struct Kept(Arc<Mutex<Vec<String>>>);
@@ -77,9 +77,9 @@ fn a_database_of_nsight_systems() {
 #[test]
 fn our_database_and_our_trace_come_back() {
     use crate::{Chrome, Sqlite};
-    use range_report::RangeStyle;
-    use range_report::summary::MemoryKind;
-    use range_report::timeline::{Api, ApiCall, Call, Ending, Kernel, Memory, Operation, Range, Value, Work};
+    use range_model::RangeStyle;
+    use range_model::summary::MemoryKind;
+    use range_model::timeline::{Api, ApiCall, Call, Ending, Kernel, Memory, Operation, Range, Value, Work};
 
     let mut process = Process::default();
     (process.pid, process.rank, process.started_unix_ns) = (42, Some(3), 1_700_000_000_000_000_000);
@@ -211,7 +211,7 @@ fn our_database_and_our_trace_come_back() {
 #[test]
 fn a_trace_that_is_cut_off_is_read_up_to_there() {
     use crate::Chrome;
-    use range_report::timeline::Range;
+    use range_model::timeline::Range;
 
     let path = std::env::temp_dir().join(format!("tracing-gpu-import-cut-{}.json", std::process::id()));
     let mut text = Vec::new();
@@ -242,7 +242,7 @@ fn a_trace_that_is_cut_off_is_read_up_to_there() {
 #[test]
 fn a_timeline_that_is_cut_at_any_byte_is_read_up_to_its_last_block() {
     use crate::Perfetto;
-    use range_report::timeline::Range;
+    use range_model::timeline::Range;
 
     /// A pipe, in which each flush ends a block.
     struct Pipe(Arc<Mutex<Vec<u8>>>);
@@ -315,9 +315,9 @@ fn a_timeline_that_is_cut_at_any_byte_is_read_up_to_its_last_block() {
 #[test]
 fn a_page_of_a_timeline() {
     use crate::Perfetto;
-    use range_report::timeline::Range;
+    use range_model::timeline::Range;
 
-    let mut step = range_report::TreeNode::new("deep step");
+    let mut step = range_model::TreeNode::new("deep step");
     (step.calls, step.instances, step.total_ns, step.self_ns) = (1, 1, 5, 5);
     let mut summary = Summary::default();
     (summary.elapsed_ns, summary.tree) = (10, vec![step]);

@@ -17,9 +17,8 @@ use super::outcome::{Identity, ImportError, Imported, NewSink};
 use crate::Sqlite;
 use crate::chrome::device::{APART, LAUNCH, memory_kind};
 use crate::chrome::host::{CALL, OWN_TRACKS, PLACES};
-use range_report::report::direction;
-use range_report::summary::{MemoryKind, Process, RangeStyle, Summary};
-use range_report::timeline::{Api, ApiCall, Call, Ending, Item, Kernel, Memory, Operation, Range, Sink, Value, Work};
+use range_model::summary::{MemoryKind, Process, RangeStyle, Summary};
+use range_model::timeline::{Api, ApiCall, Call, Ending, Item, Kernel, Memory, Operation, Range, Sink, Value, Work};
 
 type Result<T, E = ImportError> = std::result::Result<T, E>;
 
@@ -324,7 +323,7 @@ fn memory(name: &str, args: &Json) -> Memory {
     let (source, destination) =
         places.split_once(" -> ").map_or((0, place(places)), |(from, to)| (place(from), place(to)));
     let way = what.strip_prefix("Memcpy ");
-    let kind = KINDS.into_iter().find(|kind| direction(*kind) == way && way.is_some()).unwrap_or(MemoryKind::Set);
+    let kind = KINDS.into_iter().find(|kind| kind.direction() == way && way.is_some()).unwrap_or(MemoryKind::Set);
     let value = u32::from_str_radix(text(&args["value"]).trim_start_matches("0x"), 16).unwrap_or(0);
     Memory { kind, bytes: whole(&args["bytes"]), source, destination, value }
 }

@@ -139,7 +139,7 @@ impl Place {
 }
 
 /// The folder of a process: `run=.../host=.../rank=...`.
-pub(super) fn folder(below: &Path, process: &range_report::summary::Process) -> PathBuf {
+pub(super) fn folder(below: &Path, process: &range_model::summary::Process) -> PathBuf {
     let part = |key: &str, value: &str| format!("{key}={}", escaped(value));
     below
         .join(part("run", &process.run_id))

@@ -9,7 +9,7 @@ use parquet::file::writer::SerializedFileWriter;
 use rustc_hash::FxHashMap;
 
 use super::schema::{Column, Kind};
-use range_report::timeline::Value;
+use range_model::timeline::Value;
 
 /// Rows of a row group.
 pub(super) const ROWS: usize = 1 << 16;

@@ -7,9 +7,9 @@ use rustc_hash::FxHashMap;
 
 use super::group::Cell::{self, Fields, Nothing, Number, Text, Truth};
 use super::schema::Dataset;
-use range_report::export::memory::memory_name;
-use range_report::summary::RangeStyle;
-use range_report::timeline::{Api, ApiCall, Call, Ending, Item, Kernel, Operation, Range, Work, graph_name};
+use range_model::names::memory_name;
+use range_model::summary::RangeStyle;
+use range_model::timeline::{Api, ApiCall, Call, Ending, Item, Kernel, Operation, Range, Work, graph_name};
 
 /// What takes a row.
 pub(super) trait Add: FnOnce(Dataset, &[Cell<'_>]) -> io::Result<()> {}
@@ -61,7 +61,6 @@ impl Rows {
         let style = match range.style {
             RangeStyle::PushPop => "push_pop",
             RangeStyle::StartEnd => "start_end",
-            _ => "unknown",
         };
         let cells = [
             Number(self.pid),

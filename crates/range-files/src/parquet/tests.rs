@@ -1,4 +1,5 @@
 use crate::tests::with;
+use range_report::SummaryExt as _;
 use std::fs::{self, File};
 use std::path::Path;
 use std::sync::Arc;
@@ -9,11 +10,11 @@ use parquet::file::reader::{FileReader as _, SerializedFileReader};
 use super::files::folder;
 use super::schema::ALL;
 use super::*;
-use range_report::RangeStyle;
-use range_report::summary::{
+use range_model::RangeStyle;
+use range_model::summary::{
     CallStates, CallStats, DeviceIdle, GpuIdle, IdleCause, MemoryKind, SpanIdle, Times, WaitStats,
 };
-use range_report::timeline::{Api, ApiCall, Call, Ending, Kernel, Memory, Operation, Range, Value, Work};
+use range_model::timeline::{Api, ApiCall, Call, Ending, Kernel, Memory, Operation, Range, Value, Work};
 
 /// A folder that is removed afterwards, and a clock that a test sets.
 struct Place {

@@ -7,8 +7,8 @@ use super::schema::{
 use super::sequence::{Scratch, Sequence, process, put};
 use super::strings::{Role, Strings};
 use crate::chrome::draw::{At, Describe, Draw, Track, Written};
-use range_report::stats::Keyed;
-use range_report::timeline::Value;
+use range_model::stats::Keyed;
+use range_model::timeline::Value;
 
 /// Sequences of tracks come behind that of the whole trace.
 pub(super) const OF_TRACE: u32 = 1;

@@ -7,7 +7,7 @@ use prost::Message as _;
 
 use super::schema::{INSTANT, SLICE_BEGIN, SLICE_END, TracePacket};
 use super::*;
-use range_report::timeline::{Mark, Range};
+use range_model::timeline::{Mark, Range};
 
 #[derive(Clone, PartialEq, prost::Message)]
 struct Packets {

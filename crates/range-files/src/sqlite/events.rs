@@ -2,8 +2,8 @@
 
 use std::{io, ops};
 
-use range_report::summary::RangeStyle;
-use range_report::timeline::{Call, Ending, Mark, Range, Value};
+use range_model::summary::RangeStyle;
+use range_model::timeline::{Call, Ending, Mark, Range, Value};
 
 use super::file::File;
 use super::json;

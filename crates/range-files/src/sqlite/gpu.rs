@@ -5,7 +5,7 @@ use std::io;
 
 use rusqlite::params;
 
-use range_report::timeline::{Api, ApiCall, Operation, Work};
+use range_model::timeline::{Api, ApiCall, Operation, Work};
 
 use super::api_calls::{ApiCalls, Call, MOST};
 use super::events::{known, signed};

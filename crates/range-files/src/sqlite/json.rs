@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::ops::Range;
 
 use crate::chrome::text;
-use range_report::timeline::Value;
+use range_model::timeline::Value;
 
 /// Writes both as one JSON object behind what is there, if there is any. Where it is.
 pub(super) fn write(

@@ -1,7 +1,7 @@
 //! Names and numbers of Nsight Systems for what CUPTI reports.
 
-use range_report::summary::MemoryKind;
-use range_report::timeline::Work;
+use range_model::summary::MemoryKind;
+use range_model::timeline::Work;
 
 /// `ENUM_CUDA_MEMCPY_OPER`, which has CUPTI's numbers; `None` for a set.
 pub(super) fn copy(kind: MemoryKind) -> Option<i64> {

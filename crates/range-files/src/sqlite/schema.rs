@@ -3,7 +3,7 @@
 
 use std::io;
 
-use range_report::summary::Process;
+use range_model::summary::Process;
 
 use super::file::File;
 use super::ids::MACHINE;

@@ -6,9 +6,9 @@ use proptest::prelude::*;
 use rusqlite::Connection;
 
 use super::*;
-use range_report::RangeStyle;
-use range_report::summary::MemoryKind;
-use range_report::timeline::{Api, ApiCall, Call, Ending, Kernel, Mark, Memory, Operation, Range, Value, Work};
+use range_model::RangeStyle;
+use range_model::summary::MemoryKind;
+use range_model::timeline::{Api, ApiCall, Call, Ending, Kernel, Mark, Memory, Operation, Range, Value, Work};
 
 #[path = "file/tests.rs"]
 mod files;

@@ -5,16 +5,16 @@ use std::cmp::Reverse;
 use super::finding::{Evidence, Finding, FindingKind};
 use super::subject::{LOOP, Subject};
 use super::{Phase, Phases};
-use crate::Summary;
-use crate::stats::{Keyed, Lean, order};
-use crate::summary::{
-    CallKind, DeviceIdle, GpuActivity, GpuIdle, IdleCause, IdleCauses, InterferenceStats, MemoryKind, SpanCalls,
-    SpanIdle, TreeNode,
-};
-use crate::text::joined;
 use crate::text::number::{human_bytes, human_inline, share};
 use crate::text::width::shorten;
 use crate::text::wording::Wording;
+use range_model::Summary;
+use range_model::names::joined;
+use range_model::stats::{Keyed, Lean, order};
+use range_model::summary::{
+    CallKind, DeviceIdle, GpuActivity, GpuIdle, IdleCause, IdleCauses, InterferenceStats, MemoryKind, SpanCalls,
+    SpanIdle, TreeNode,
+};
 
 /// A cause becomes a finding if it takes at least this part of the run, in per cent.
 const WORTH: u128 = 5;
@@ -336,7 +336,8 @@ pub(super) fn advice(cause: IdleCause, replays_graphs: impl FnOnce() -> bool) ->
         }
         IdleCause::Host => Some("run that code on another thread, or while the GPU works"),
         IdleCause::NoWork => Some("open a range there, unless the program has no work then"),
-        IdleCause::Event | IdleCause::Unexplained => None,
+        // Events of other streams, and what nothing explains.
+        _ => None,
     }
 }
 

@@ -1,6 +1,6 @@
 //! What a gate judges.
 
-use crate::summary::{DeviceIdle, IdleCause};
+use range_model::summary::{DeviceIdle, IdleCause};
 
 /// What is judged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -1,6 +1,6 @@
 //! A finding: what is concluded of a run, and the figures that prove it.
 
-use crate::summary::IdleCause;
+use range_model::summary::IdleCause;
 
 /// Declares the kinds of findings: the name of each, which never changes, and its evidence.
 macro_rules! kinds {
@@ -274,7 +274,7 @@ kinds! {
     }
     /// Something was not measured, or not as the program wrote it.
     Loss = "loss" {
-        /// Its name in [`Losses`](crate::Losses).
+        /// Its name in [`Losses`](range_model::Losses).
         figure: &'static str,
         /// How often.
         count: u64,
@@ -325,7 +325,9 @@ impl FindingKind {
 /// What is concluded of a run: what costs time and where, the figures that prove it, and what can be done.
 ///
 /// ```
-/// use range_report::{FindingKind, Summary, TreeNode};
+/// use range_report::FindingKind;
+/// use range_report::SummaryExt as _;
+/// use range_model::{Summary, TreeNode};
 ///
 /// let mut step = TreeNode::new("step");
 /// (step.calls, step.instances, step.total_ns, step.self_ns) = (10, 10, 5_000, 5_000);
@@ -344,7 +346,8 @@ pub struct Finding {
     #[cfg_attr(feature = "serde", serde(flatten))]
     pub evidence: Evidence,
     /// The phase: the names of the ranges from the root of the tree down to it, as
-    /// [`RangeStats::label`](crate::RangeStats::label) gives them. Empty where the finding is one of the whole run.
+    /// [`RangeStats::label`](range_model::RangeStats::label) gives them. Empty where the finding is one of the whole
+    /// run.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Vec::is_empty"))]
     pub span: Vec<String>,
     /// The place of the phase among all nodes of the tree in the order of printing, which is also their order in JSON.

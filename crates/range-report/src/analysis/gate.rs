@@ -5,11 +5,11 @@ use std::fmt;
 use super::figure::Figure;
 use super::interval::LEAST_PAIRS;
 use super::reason::Reason;
-use crate::summary::IdleCause;
-use crate::text::escaped;
-use crate::text::names::label_or_none;
 use crate::text::number::{human_inline, ratio};
-use crate::{RangeStyle, Times};
+use range_model::names::escaped;
+use range_model::names::label_or_none;
+use range_model::summary::IdleCause;
+use range_model::{RangeStyle, Times};
 
 /// By default, a difference below this time is never a regression: 0.1 ms.
 const LEAST_NS: u64 = 100_000;
@@ -79,7 +79,8 @@ impl Basis {
 /// ranges around it, and [`added`] lists it).
 ///
 /// ```
-/// use range_report::{Basis, Comparison, Gate, Summary};
+/// use range_report::{Basis, Comparison, Gate};
+/// use range_model::Summary;
 ///
 /// let mut gate = Gate::new(5.0);
 /// gate.basis = Basis::P99;

@@ -6,11 +6,11 @@
 use super::causes::{advice, has_replays, in_stream, name_of, replays_graphs};
 use super::finding::{Evidence, Finding};
 use super::subject::{Subject, busy, is_most};
-use crate::stats::Lean;
-use crate::summary::{GpuIdle, IdleCause, IdleCauses, InstancesUse, RangeUse};
 use crate::text::number::{human_inline, share};
 use crate::text::wording::Wording;
-use crate::{GpuWork, Summary, TreeNode};
+use range_model::stats::Lean;
+use range_model::summary::{GpuIdle, IdleCause, IdleCauses, InstancesUse, RangeUse};
+use range_model::{GpuWork, Summary, TreeNode};
 
 /// If the GPU was busy for at least this part of the time, in per cent, the finding gives no cause of idle time.
 const BUSY_ENOUGH: u128 = 90;
@@ -66,7 +66,8 @@ fn how_busy(summary: &Summary, wording: Wording) -> Option<Finding> {
     if !is_enough {
         // In a loop there are operations of other ranges, too.
         let instances = if part.of_run.is_some() { 1 } else { part.used.instances };
-        let of_words = InstancesUse { instances, ..part.used };
+        let mut of_words = part.used;
+        of_words.instances = instances;
         sentence += &match cause {
             Some((cause, ns)) => why(&of_words, cause, ns, wording),
             None => {
@@ -94,7 +95,10 @@ fn how_busy(summary: &Summary, wording: Wording) -> Option<Finding> {
 /// What so many instances in `wall` nanoseconds had of the GPU.
 fn used(instances: u64, wall: u64, work: &GpuWork) -> InstancesUse {
     let &GpuWork { operations, sum_ns: operations_ns, busy_ns, .. } = work;
-    InstancesUse { instances, devices_ns: wall, busy_ns, operations, operations_ns, ..InstancesUse::default() }
+    let mut used = InstancesUse::default();
+    (used.instances, used.devices_ns, used.busy_ns) = (instances, wall, busy_ns);
+    (used.operations, used.operations_ns) = (operations, operations_ns);
+    used
 }
 
 /// The part that the first line is about, and its causes.
@@ -109,7 +113,8 @@ fn in_idle(summary: &Summary, idle: &GpuIdle, total: &GpuWork, wording: Wording)
         Subject::Loop(row, device) => return of(row, row.in_loop, Some(device.wall_ns)),
         Subject::Run => {}
     }
-    let mut run = InstancesUse { busy_ns: busy(idle), ..used(1, 0, total) };
+    let mut run = used(1, 0, total);
+    run.busy_ns = busy(idle);
     for device in &idle.devices {
         IdleCause::ALL.iter().for_each(|&cause| run.causes.add(cause, device.causes.of(cause)));
         run.devices_ns = run.devices_ns.saturating_add(device.wall_ns);
@@ -187,14 +192,15 @@ const fn wait(cause: IdleCause) -> &'static str {
         IdleCause::Host => "it waits for code of the host",
         IdleCause::NoWork => "no range is open",
         IdleCause::Event => "it waits for events of other streams",
-        IdleCause::Unexplained => "nothing recorded says why; perhaps another process uses it",
+        // `Unexplained`
+        _ => "nothing recorded says why; perhaps another process uses it",
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::summary::{DeviceIdle, GpuActivity, NodeWork, SpanIdle};
+    use range_model::summary::{DeviceIdle, GpuActivity, NodeWork, SpanIdle};
 
     fn causes(times: &[(IdleCause, u64)]) -> IdleCauses {
         let mut causes = IdleCauses::default();

@@ -1,13 +1,13 @@
 //! Where most of a sum is: the few rows that make most of it.
 
-#[cfg(feature = "html")]
+#[cfg(feature = "page")]
 use std::cmp::Reverse;
-#[cfg(feature = "html")]
+#[cfg(feature = "page")]
 use std::collections::BTreeMap;
 
-use crate::stats::Lean;
-#[cfg(feature = "html")]
-use crate::stats::order;
+use range_model::stats::Lean;
+#[cfg(feature = "page")]
+use range_model::stats::order;
 
 /// How many of the first of these make `share` of their sum: at least one.
 pub(crate) fn enough(totals: &[u64], share: f64) -> usize {
@@ -24,20 +24,21 @@ pub(crate) fn enough(totals: &[u64], share: f64) -> usize {
 }
 
 /// The names with the most of something, and what the others have together.
-#[cfg(feature = "html")]
+#[cfg(feature = "page")]
 #[derive(Debug, serde::Serialize)]
-pub(crate) struct Hot {
+#[doc(hidden)] // for the crate range-page
+pub struct Hot {
     /// Each with the time that it ran, and that it waited where that counts.
-    pub(crate) names: Vec<(String, [u64; 2])>,
-    pub(crate) others: usize,
-    pub(crate) others_ns: u128,
+    pub names: Vec<(String, [u64; 2])>,
+    pub others: usize,
+    pub others_ns: u128,
     /// What shares are of.
-    pub(crate) whole_ns: u128,
+    pub whole_ns: u128,
 }
 
 /// Up to `most` names, by the sums of their times, the largest first; equal ones by name.
-#[cfg(feature = "html")]
-pub(crate) fn hottest(parts: impl Iterator<Item = (String, [u64; 2])>, most: usize) -> Hot {
+#[cfg(feature = "page")]
+pub fn hottest(parts: impl Iterator<Item = (String, [u64; 2])>, most: usize) -> Hot {
     let mut sums: BTreeMap<String, [u64; 2]> = BTreeMap::new();
     for (name, parts) in parts {
         let times = sums.entry(name).or_default();

@@ -13,7 +13,7 @@
 //! spread, and the mean would be infinitely many spreads from 0. So a drawn spread counts as at least a part of the
 //! measured one, and a figure without spread decides nothing.
 
-use crate::stats::Lean;
+use range_model::stats::Lean;
 
 /// The least number of pairs for an interval: random signs of fewer pairs have too few outcomes.
 pub(crate) const LEAST_PAIRS: usize = 8;

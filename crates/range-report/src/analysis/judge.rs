@@ -5,8 +5,8 @@ use std::cmp::Reverse;
 use super::figure::Figure;
 use super::gate::{Basis, Change, Gate, Regression};
 use super::interval::{CONFIDENCE, Interval, intervals};
-use crate::Times;
-use crate::stats::Lean;
+use range_model::Times;
+use range_model::stats::Lean;
 
 /// The least growth, in percent, that is judged where too few repeats tell a change from noise.
 const ROUGH_MEDIAN: f64 = 25.0;

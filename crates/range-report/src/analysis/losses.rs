@@ -1,14 +1,15 @@
 //! Findings about data that was not measured, or not as the program wrote it.
 
-use crate::stats::{Lean, Named};
+use range_model::stats::{Lean, Named};
 
 use super::finding::{Evidence, Finding};
-use crate::summary::GpuIdle;
 use crate::text::number::human_inline;
 use crate::text::width::shorten;
 use crate::text::wording::Wording;
-use crate::text::{joined, names};
-use crate::{GpuWork, Losses, OpenRange, RangeStyle, StreamStats, Summary};
+use range_model::names;
+use range_model::names::joined;
+use range_model::summary::GpuIdle;
+use range_model::{GpuWork, Losses, OpenRange, RangeStyle, StreamStats, Summary};
 
 /// The largest number of open ranges that a sentence names; further ones are counted.
 const MAX_OPEN: usize = 10;

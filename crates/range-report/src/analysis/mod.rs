@@ -37,15 +37,16 @@ pub use finding::{Evidence, Finding, FindingKind};
 pub use gate::{Added, Basis, Change, Gate, Regression};
 pub(crate) use gpu::on_gpu;
 pub(crate) use hot::enough;
-#[cfg(feature = "html")]
-pub(crate) use hot::{Hot, hottest};
+#[cfg(feature = "page")]
+pub use hot::{Hot, hottest};
 #[cfg(feature = "compare")]
 pub(crate) use interval::LEAST_PAIRS;
 #[cfg(feature = "compare")]
 pub(crate) use judge::{Judged, Repeats, confidence};
 pub(crate) use losses::{losses, nothing_enqueued};
-pub(crate) use phase::{OnGpu, Phase, WAYS, Way, either};
-pub(crate) use phases::Phases;
+pub use phase::Phase;
+pub(crate) use phase::{OnGpu, WAYS, Way, either};
+pub use phases::Phases;
 #[cfg(feature = "compare")]
 pub(crate) use reason::Facts;
 #[cfg(feature = "compare")]
@@ -54,20 +55,11 @@ pub(crate) use rules::{are_workers_busy, awaited_for, in_phases, lived};
 
 use std::cmp::Reverse;
 
-use crate::Summary;
-use crate::stats::order;
 use crate::text::wording::Wording;
+use range_model::Summary;
+use range_model::stats::order;
 
-impl Summary {
-    /// What is concluded of the run: calls that failed, then the most costly first, where the time goes and why, then
-    /// what costs no time, such as what was not measured. JSON has the first of them (`write_json`); reports print all.
-    #[must_use]
-    pub fn findings(&self) -> Vec<Finding> {
-        findings(self, Wording::default())
-    }
-}
-
-/// The same in the words of a reader.
+/// The conclusions of a run in the words of a reader.
 pub(crate) fn findings(summary: &Summary, wording: Wording) -> Vec<Finding> {
     let mut all = in_phases(summary, &Phases::of(summary), wording);
     all.extend(on_gpu(summary, wording));

@@ -1,7 +1,7 @@
 //! A phase: a node of the tree, with conclusions from its figures.
 
-use crate::stats::Lean;
-use crate::{GpuWork, TreeNode};
+use range_model::stats::Lean;
+use range_model::{GpuWork, TreeNode};
 
 /// Shorter waits are not reported: even without waiting, so much time passes between two polls.
 pub(super) const WORTH_TELLING_NS: u64 = 1_000_000;
@@ -12,23 +12,24 @@ pub(super) const MANY_CALLS: u64 = 10;
 
 /// A node of the tree.
 #[derive(Debug)]
-pub(crate) struct Phase<'a> {
-    pub(crate) node: &'a TreeNode,
+#[doc(hidden)] // for the crate range-page
+pub struct Phase<'a> {
+    pub node: &'a TreeNode,
     pub(crate) parent: Option<usize>,
-    pub(crate) depth: usize,
+    pub depth: usize,
     /// One past the last node of the subtree.
     pub(crate) end: usize,
     /// Whether the total may hold time of other threads, or time twice: the phase and its siblings took longer than
     /// their parent, or the phase is a root and took longer than all time in spans.
-    pub(crate) beside: bool,
+    pub beside: bool,
     /// Self time of the whole subtree.
     pub(crate) self_below: u128,
     /// Whether one call took more than half of the row.
     pub(crate) one_call: bool,
     /// Whether that call was a warm-up: the first one.
-    pub(crate) has_warm_up: bool,
+    pub has_warm_up: bool,
     /// Its own time, without a warm-up that took more than half of the row, and without waiting for its children.
-    pub(crate) own_ns: u64,
+    pub own_ns: u64,
     /// Its own waiting, without the time in which it was ready, as far as that is known: then only a free thread or
     /// the next poll was missing.
     pub(super) waited_ns: u64,
@@ -100,23 +101,27 @@ impl Phase<'_> {
     }
 
     /// Whether it waited for its children for most of its self time.
-    pub(crate) const fn is_blocked(&self) -> bool {
+    #[must_use]
+    pub const fn is_blocked(&self) -> bool {
         self.node.blocked_ns >= WORTH_TELLING_NS && self.node.blocked_ns >= self.node.self_ns / 2
     }
 
     /// Whether its spans were entered more than once, as a future is: at each poll.
-    #[cfg(feature = "html")]
-    pub(crate) const fn is_polled(&self) -> bool {
+    #[cfg(feature = "page")]
+    #[must_use]
+    pub const fn is_polled(&self) -> bool {
         self.node.instances > self.node.calls
     }
 
     /// Whether it lives as long as the run and waits for work.
-    pub(crate) fn is_loop(&self) -> bool {
+    #[must_use]
+    pub fn is_loop(&self) -> bool {
         self.wait == Wait::Loop
     }
 
     /// Mean time of a call, without a warm-up that took more than half of the row.
-    pub(crate) fn mean_ns(&self) -> Option<u64> {
+    #[must_use]
+    pub fn mean_ns(&self) -> Option<u64> {
         match self.has_warm_up {
             true => self.mean_of_the_others(),
             false => self.node.total_ns.checked_div(self.node.calls),

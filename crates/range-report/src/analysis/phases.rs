@@ -6,9 +6,9 @@ use std::cmp::Reverse;
 
 use super::phase::{MANY_CALLS, Phase, WAYS, WORTH_TELLING_NS, Wait, Way, either, flatten, without_small};
 use super::waits::{self, Culprit};
-use crate::stats::{Lean, order};
-use crate::summary::LongestInstance;
-use crate::{Summary, TreeNode};
+use range_model::stats::{Lean, order};
+use range_model::summary::LongestInstance;
+use range_model::{Summary, TreeNode};
 
 /// A phase is small if it took less than one in this many parts of the whole: 0.1 %.
 const SMALL_PART: u128 = 1_000;
@@ -18,7 +18,8 @@ const LONG_CALL_PART: u128 = 100;
 
 /// All phases in order of printing, with figures of their subtrees.
 #[derive(Debug)]
-pub(crate) struct Phases<'a> {
+#[doc(hidden)] // for the crate range-page
+pub struct Phases<'a> {
     all: Vec<Phase<'a>>,
     whole: u128,
     /// Self time of warm-ups that took more than half of their row.
@@ -34,7 +35,7 @@ pub(crate) struct Phases<'a> {
 }
 
 impl<'a> Phases<'a> {
-    pub(crate) fn of(summary: &'a Summary) -> Self {
+    pub fn of(summary: &'a Summary) -> Self {
         let roots = &summary.tree;
         let mut all = flatten(roots);
         for i in (0..all.len()).rev() {
@@ -82,7 +83,8 @@ impl<'a> Phases<'a> {
     }
 
     /// All phases, in the order of printing.
-    pub(crate) fn all(&self) -> &[Phase<'a>] {
+    #[must_use]
+    pub fn all(&self) -> &[Phase<'a>] {
         &self.all
     }
 
@@ -117,7 +119,8 @@ impl<'a> Phases<'a> {
     }
 
     /// Whether more time was awaited than run. Then the report begins with the waits.
-    pub(crate) fn waits_more_than_runs(&self) -> bool {
+    #[must_use]
+    pub fn waits_more_than_runs(&self) -> bool {
         let all = self.awaited_ranked();
         all > self.whole - self.blocked && all >= u128::from(WORTH_TELLING_NS)
     }
@@ -208,8 +211,9 @@ impl<'a> Phases<'a> {
 
     /// Whether a phase ran outside of its parent, on another thread or later, so that its total is no part of the
     /// parent's.
-    #[cfg(feature = "html")]
-    pub(crate) fn ran_elsewhere(&self, index: usize) -> bool {
+    #[cfg(feature = "page")]
+    #[must_use]
+    pub fn ran_elsewhere(&self, index: usize) -> bool {
         let phase = &self.all[index];
         let nested =
             |parent: usize| u128::from(self.all[parent].node.total_ns.saturating_sub(self.all[parent].node.self_ns));

@@ -11,12 +11,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use super::figure::{Figure, device_name};
-use crate::stats::{Lean, order};
-use crate::summary::{CallKind, CallStates, CallStats, IdleCause, MemoryKind, WaitStats};
-use crate::text::escaped;
-use crate::text::names::in_domain;
 use crate::text::number::human_inline;
-use crate::{Summary, TreeNode};
+use range_model::names::escaped;
+use range_model::names::in_domain;
+use range_model::stats::{Lean, order};
+use range_model::summary::{CallKind, CallStates, CallStats, IdleCause, MemoryKind, WaitStats};
+use range_model::{Summary, TreeNode};
 
 /// What of a row grew most. Its text is a clause.
 #[derive(Clone, Debug, PartialEq)]

@@ -7,13 +7,13 @@ use super::phase::Way;
 use super::phase::{Phase, Wait};
 use super::phases::Phases;
 use super::waits::{self, Culprit, LongCalls};
-use crate::stats::{Lean, Named, order};
-use crate::summary::{CallStats, OffCpuStats, WaitStats};
-use crate::text::escaped;
 use crate::text::number::{human_inline, share};
 use crate::text::width::shorten;
 use crate::text::wording::Wording;
-use crate::{RangeStyle, Summary, TreeNode};
+use range_model::names::escaped;
+use range_model::stats::{Lean, Named, order};
+use range_model::summary::{CallStats, OffCpuStats, WaitStats};
+use range_model::{RangeStyle, Summary, TreeNode};
 
 /// The number of phases that a rule names when it compares phases.
 const NAMED: usize = 3;
@@ -75,7 +75,7 @@ impl Run<'_> {
     fn with_label(self, label: &str) -> impl Iterator<Item = usize> {
         let all = self.phases.all();
         let is_its = move |phase: &Phase<'_>| {
-            crate::text::label(phase.node.domain.as_deref(), &phase.node.name).as_deref() == Some(label)
+            range_model::names::label(phase.node.domain.as_deref(), &phase.node.name).as_deref() == Some(label)
         };
         (0..all.len()).filter(move |&index| is_its(&all[index]))
     }
@@ -92,7 +92,7 @@ impl Run<'_> {
     fn of_phase(self, index: usize, evidence: Evidence, at_stake_ns: u64, sentence: &str) -> Finding {
         let all = self.phases.all();
         let mut span: Vec<String> = std::iter::successors(Some(index), |&at| all[at].parent)
-            .map(|at| crate::text::label(all[at].node.domain.as_deref(), &all[at].node.name).unwrap_or_default())
+            .map(|at| range_model::names::label(all[at].node.domain.as_deref(), &all[at].node.name).unwrap_or_default())
             .in_vec();
         span.reverse();
         let sentence = evidence.kind().lead().to_owned() + sentence;
@@ -320,7 +320,7 @@ fn waits_for(run: Run<'_>) -> Vec<Finding> {
 /// The 99th percentile of the calls that waited, and without these waits, if that is much less.
 fn p99_without(summary: &Summary, waits: &WaitStats) -> String {
     let is_its = |row: &&CallStats| {
-        crate::text::label(row.domain.as_deref(), &row.name).as_deref() == Some(waits.waiter.as_str())
+        range_model::names::label(row.domain.as_deref(), &row.name).as_deref() == Some(waits.waiter.as_str())
     };
     let p99 = summary.calls.iter().find(is_its).and_then(|row| row.latency.quantile(0.99));
     let less = p99.zip(waits.p99_without_ns).filter(|(p99, without)| (*without as f64) < p99.ns * P99_PART);

@@ -2,9 +2,9 @@
 
 use super::phase::{Phase, Way};
 use super::phases::Phases;
-use crate::Summary;
-use crate::stats::Lean;
-use crate::summary::{DeviceIdle, GpuIdle, RangeUse};
+use range_model::Summary;
+use range_model::stats::Lean;
+use range_model::summary::{DeviceIdle, GpuIdle, RangeUse};
 
 /// A range stands for the run if the GPU was busy in it for this part of all its busy time, in per cent.
 const STANDS_FOR_RUN: u128 = 50;

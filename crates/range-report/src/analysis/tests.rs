@@ -1,12 +1,13 @@
+use crate::SummaryExt as _;
 use proptest::prelude::*;
 
 use super::*;
-use crate::summary::{
+use crate::{RenderOptions, Report};
+use range_model::summary::{
     CallStates, CallStats, DeviceIdle, GpuIdle, LongestInstance, OffCpuStats, RangeUse, ThreadStats, WaitStats,
 };
-use crate::{
-    GpuActivity, GpuWork, NodeWork, OpenRange, Quantile, RangeStats, RangeStyle, RenderOptions, Report, StreamStats,
-    Times, TreeNode,
+use range_model::{
+    GpuActivity, GpuWork, NodeWork, OpenRange, Quantile, RangeStats, RangeStyle, StreamStats, Times, TreeNode,
 };
 
 const MS: u64 = 1_000_000;
@@ -93,7 +94,7 @@ fn what_runs_as_long_as_it_waits_is_no_matter_of_waiting() {
     assert_eq!((found(100), found(101)), (0, 1));
 }
 
-#[cfg(feature = "html")]
+#[cfg(feature = "page")]
 #[test]
 fn a_phase_that_has_room_in_its_parent_ran_there() {
     let children = vec![leaf("inside", 1, 600), leaf("elsewhere", 1, 900)];
@@ -276,7 +277,7 @@ fn exactly_enough_is_enough() {
     assert_eq!(enough(&[], 0.9), 0);
 }
 
-#[cfg(feature = "html")]
+#[cfg(feature = "page")]
 #[test]
 fn the_hottest_names_are_sums() {
     let parts = [("b", [3, 0]), ("a", [1, 3]), ("none", [0, 0]), ("b", [0, 2]), ("c", [4, 0]), ("d", [1, 0])];

@@ -5,8 +5,8 @@ use std::cmp::Reverse;
 use std::ops::Range;
 
 use super::phase::{MANY_CALLS, NAME_FROM, Phase, Wait, without_small};
-use crate::stats::{Lean, Named, order};
-use crate::{Summary, Times, TreeNode};
+use range_model::stats::{Lean, Named, order};
+use range_model::{Summary, Times, TreeNode};
 
 /// A call is as long as the run if it takes this part of the run.
 const LONG_PERCENT: u128 = 80;

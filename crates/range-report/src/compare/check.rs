@@ -2,9 +2,9 @@
 
 use super::comparison::{ComparedRange, Comparison};
 use super::figures::ComparedFigure;
-use crate::RangeStyle;
 use crate::analysis::{Added, Basis, Change, Figure, Gate, Regression, Repeats};
-use crate::stats::{Lean, order};
+use range_model::RangeStyle;
+use range_model::stats::{Lean, order};
 
 impl Comparison {
     /// Ranges of later runs that the first run does not have, with a total of at least `least_ns` nanoseconds, the

@@ -6,14 +6,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::figures::{self, ComparedFigure, middle};
 use super::sides::Side;
 use crate::analysis::{Basis, Change, Facts, Figure, Gate, Reason};
-use crate::stats::{Lean, order};
-use crate::text::names::in_domain;
-use crate::{Process, Quantile, RangeStats, RangeStyle, Summary, Times, TreeNode};
+use range_model::names::in_domain;
+use range_model::stats::{Lean, order};
+use range_model::{Process, Quantile, RangeStats, RangeStyle, Summary, Times, TreeNode};
 
 /// The ranges of several runs side by side. The other runs are compared with the first.
 ///
 /// ```
-/// use range_report::{Comparison, RangeStats, RenderOptions, Summary, Times};
+/// use range_report::{Comparison, RenderOptions};
+/// use range_report::SummaryExt as _;
+/// use range_model::{RangeStats, Summary, Times};
 ///
 /// fn run(phases: &[(&str, u64)]) -> Summary {
 ///     let mut summary = Summary::default();
@@ -146,17 +148,14 @@ fn typical(runs: &[&Times]) -> Times {
         let exact = runs.iter().all(|times| times.quantile(quantile.q).is_some_and(|quantile| quantile.exact));
         Some(Quantile::new(quantile.q, time(&|times| Some(times.quantile(quantile.q)?.ns))?, exact))
     });
-    Times {
-        instances: count(|times| times.instances),
-        total_ns: count(|times| times.total_ns),
-        min_ns: runs.iter().map(|times| times.min_ns).min().unwrap_or(0),
-        max_ns: runs.iter().map(|times| times.max_ns).max().unwrap_or(0),
-        median_ns: time(&|times| times.median_ns),
-        median_exact: runs.iter().all(|times| times.median_exact),
-        stddev_ns: time(&|times| Some(times.stddev_ns)).unwrap_or(0.0),
-        quantiles: quantiles.collect(),
-        histogram: Vec::new(),
-    }
+    let mut all = Times::new(count(|times| times.instances), count(|times| times.total_ns));
+    all.min_ns = runs.iter().map(|times| times.min_ns).min().unwrap_or(0);
+    all.max_ns = runs.iter().map(|times| times.max_ns).max().unwrap_or(0);
+    all.median_ns = time(&|times| times.median_ns);
+    all.median_exact = runs.iter().all(|times| times.median_exact);
+    all.stddev_ns = time(&|times| Some(times.stddev_ns)).unwrap_or(0.0);
+    all.quantiles = quantiles.collect();
+    all
 }
 
 impl ComparedRange {
@@ -233,7 +232,8 @@ impl Comparison {
     /// Compares two runs, named "base" and "new".
     ///
     /// ```
-    /// use range_report::{Comparison, Summary};
+    /// use range_report::Comparison;
+    /// use range_model::Summary;
     ///
     /// let (old, new) = (Summary::default(), Summary::default());
     /// assert_eq!(Comparison::new(&old, &new).runs, ["base", "new"]);
@@ -259,7 +259,8 @@ impl Comparison {
     /// because the speed of a machine drifts.
     ///
     /// ```
-    /// use range_report::{Comparison, Gate, RangeStats, Summary, Times};
+    /// use range_report::{Comparison, Gate};
+    /// use range_model::{RangeStats, Summary, Times};
     ///
     /// /// Ten runs with 100 steps.
     /// fn repeated(median_ns: f64) -> Vec<Summary> {
@@ -383,7 +384,7 @@ fn nowhere(range: &RangeStats, runs: usize) -> ComparedRange {
 
 /// The same ranges with own times in place of totals, the largest difference first; `None` if own times are not known
 /// in all runs, or equal the totals.
-pub(crate) fn by_self_time(comparison: &Comparison) -> Option<Comparison> {
+pub fn by_self_time(comparison: &Comparison) -> Option<Comparison> {
     let places = || comparison.ranges.iter().flat_map(|range| range.in_runs.iter().flatten());
     let differs = |place: &InRun| place.self_ns.is_some_and(|own| own != place.times.total_ns);
     let has_none = |run: usize| {

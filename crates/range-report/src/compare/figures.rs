@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use crate::Summary;
 use crate::analysis::{Basis, Change, Figure, Gate, Judged, Reason, device_name};
-use crate::stats::Lean;
-use crate::summary::{DeviceIdle, IdleCause};
-use crate::text::names::in_domain;
+use range_model::Summary;
+use range_model::names::in_domain;
+use range_model::stats::Lean;
+use range_model::summary::{DeviceIdle, IdleCause};
 
 /// The latency of the calls of one name at the median or the 99th percentile, or the time of a GPU in one state, in all
 /// runs.

@@ -9,8 +9,9 @@ mod tests;
 mod verdict;
 
 pub use crate::analysis::{Added, Basis, Change, Figure, Gate, Reason, Regression};
+pub use comparison::by_self_time;
+pub(crate) use comparison::with_ratios;
 pub use comparison::{ComparedRange, Comparison, InRun};
-pub(crate) use comparison::{by_self_time, with_ratios};
 pub use figures::{ComparedFigure, FigureInRun};
 pub use sides::Side;
 pub use verdict::{Slower, Verdict};

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use super::figures::middle;
 use crate::analysis::LEAST_PAIRS;
-use crate::stats::Lean;
-use crate::summary::Machine;
+use range_model::stats::Lean;
+use range_model::summary::Machine;
 
 /// The runs of one side.
 #[derive(Clone, Debug, PartialEq)]

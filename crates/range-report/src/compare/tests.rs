@@ -1,6 +1,7 @@
 use super::*;
-use crate::summary::{CallStates, DeviceIdle, GpuIdle, IdleCauses, SlowestCalls, SpanIdle, WaitStats};
-use crate::{CallStats, Quantile, RangeStats, RangeStyle, RenderOptions, Summary, Times, TreeNode};
+use crate::RenderOptions;
+use range_model::summary::{CallStates, DeviceIdle, GpuIdle, IdleCauses, SlowestCalls, SpanIdle, WaitStats};
+use range_model::{CallStats, Quantile, RangeStats, RangeStyle, Summary, Times, TreeNode};
 
 fn range(name: &str, instances: u64, total_ns: u64) -> RangeStats {
     let times = Times { instances, total_ns, ..Times::default() };
@@ -653,7 +654,7 @@ fn a_verdict_is_small_and_says_how_far_the_sides_can_be_compared() {
     let names: Vec<String> = (0..200).map(|at| format!("{at} of many phases with long names")).collect();
     let runs = |ns: u64| run(&names.iter().map(|name| (name.as_str(), 40, ns)).collect::<Vec<_>>());
     let (mut old, mut new) = (runs(1_000_000_000), runs(9_000_000_000));
-    use crate::summary::{GpuClocks, Machine};
+    use range_model::summary::{GpuClocks, Machine};
     let mut machine = Machine { cpu: "A".to_owned(), cpus: 2, load: Some(1.5), ..Machine::default() };
     old.machine = Some(machine.clone());
     machine.gpus = vec![GpuClocks { held_by: 0x40, sm_mhz: 1_200, ..GpuClocks::default() }];

@@ -3,13 +3,14 @@
 use super::comparison::Comparison;
 use super::sides::Side;
 use crate::analysis::{Basis, Figure, Gate, Regression, confidence};
-use crate::stats::Lean;
-use crate::text::names::label_or_none;
+use range_model::names::label_or_none;
+use range_model::stats::Lean;
 
 /// The result of a gate: whether all figures pass, those that do not, and how far the sides can be compared.
 ///
 /// ```
-/// use range_report::{Comparison, Gate, Summary};
+/// use range_report::{Comparison, Gate};
+/// use range_model::Summary;
 ///
 /// let (old, new) = (Summary::default(), Summary::default());
 /// let verdict = Comparison::of([("old", &old), ("new", &new)]).verdict(&Gate::new(2.0));

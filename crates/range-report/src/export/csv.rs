@@ -5,60 +5,12 @@ use std::io;
 
 #[cfg(feature = "compare")]
 use crate::Comparison;
-use crate::Summary;
+#[cfg(feature = "compare")]
+use crate::MergedTable;
 use crate::report::{self, Report, Table};
 #[cfg(feature = "compare")]
-use crate::{MergedSummary, MergedTable};
-
-impl Summary {
-    /// Writes the table of a report as comma-separated values.
-    ///
-    /// A table that imitates one of `nsys stats` equals the output of `nsys stats --format csv --output FILE` byte for
-    /// byte: headers have units, times are integers, figures with a decimal in the report have one here. A value is
-    /// quoted only if it contains a comma, and nothing is doubled or escaped. So a name with a quotation mark and a
-    /// comma, or with a line feed, breaks a line, as it does there. For such names use JSON, or
-    /// [`CsvFlavor::Rfc4180`](crate::export::CsvFlavor::Rfc4180). An unknown value (`-` in the report) is empty.
-    ///
-    /// [`Report::Tree`] has a row for each node, with its depth. The stream times of [`Report::Ranges`] are a table of
-    /// their own: [`Summary::write_stream_csv`].
-    ///
-    /// ```
-    /// use range_report::{RangeStats, Report, Summary, Times};
-    ///
-    /// let mut summary = Summary::default();
-    /// let mut times = Times::new(2, 9_000);
-    /// (times.min_ns, times.max_ns, times.median_ns) = (4_000, 5_000, Some(4_500.0));
-    /// summary.ranges = vec![RangeStats::new("load, parse", times)];
-    /// let mut text = Vec::new();
-    /// summary.write_csv(Report::Ranges, &mut text)?;
-    /// assert_eq!(
-    ///     String::from_utf8_lossy(&text),
-    ///     "Time (%),Total Time (ns),Instances,Avg (ns),Med (ns),Min (ns),Max (ns),StdDev (ns),Range\n\
-    ///      100.0,9000,2,4500.0,4500.0,4000,5000,0.0,\"load, parse\"\n"
-    /// );
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// Of the kind [`Unsupported`](io::ErrorKind::Unsupported) for a report that is not one table (`Nvprof`, `Torch`,
-    /// `Hot`); of the kind [`NotFound`](io::ErrorKind::NotFound) for a report of GPU work if none was recorded, because
-    /// the tool writes no such file either; and errors of `out`.
-    pub fn write_csv(&self, report: Report, mut out: impl io::Write) -> io::Result<()> {
-        out.write_all(table_of(self, report)?.csv().as_bytes())
-    }
-
-    /// Writes the stream times, which [`Report::Ranges`] prints as a second table, as comma-separated values.
-    ///
-    /// A row without any enqueued work has empty figures: its readings are only a bound.
-    ///
-    /// # Errors
-    ///
-    /// Errors of `out`.
-    pub fn write_stream_csv(&self, mut out: impl io::Write) -> io::Result<()> {
-        out.write_all(report::stream_table(self).csv().as_bytes())
-    }
-}
+use range_model::MergedSummary;
+use range_model::Summary;
 
 fn table_of(summary: &Summary, report: Report) -> io::Result<Table> {
     match report::table(summary, report) {
@@ -72,7 +24,8 @@ fn table_of(summary: &Summary, report: Report) -> io::Result<Table> {
 ///
 /// ```
 /// use range_report::export::CsvFlavor;
-/// use range_report::{CategoryStats, Report, Summary, Times};
+/// use range_report::Report;
+/// use range_model::{CategoryStats, Summary, Times};
 ///
 /// let mut summary = Summary::default();
 /// summary.categories = vec![CategoryStats::new("in, \"out\"", Times::new(1, 9_000))];
@@ -84,9 +37,8 @@ fn table_of(summary: &Summary, report: Report) -> io::Result<Table> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum CsvFlavor {
-    /// The form of `nsys stats --format csv`, and of [`Summary::write_csv`], [`Summary::write_stream_csv`],
-    /// [`MergedSummary::write_csv`] and [`Comparison::write_csv`]. Names with quotation marks or line feeds can break a
-    /// line.
+    /// The form of `nsys stats --format csv`, and of `write_csv` of summaries and comparisons. Names with quotation
+    /// marks or line feeds can break a line.
     Nsight,
     /// The form of RFC 4180 for any names: a value with a comma, a quotation mark or a line break is quoted, quotation
     /// marks in it are doubled, and lines end in CR LF. Spreadsheets and the libraries of every language read it.
@@ -94,16 +46,16 @@ pub enum CsvFlavor {
 }
 
 impl CsvFlavor {
-    /// Writes the table of a report: [`Summary::write_csv`].
+    /// Writes the table of a report: [`SummaryExt::write_csv`](crate::SummaryExt::write_csv).
     ///
     /// # Errors
     ///
-    /// Those of [`Summary::write_csv`].
+    /// Those of [`SummaryExt::write_csv`](crate::SummaryExt::write_csv).
     pub fn write_report(self, summary: &Summary, report: Report, out: impl io::Write) -> io::Result<()> {
         self.write(&table_of(summary, report)?, out)
     }
 
-    /// Writes the stream times: [`Summary::write_stream_csv`].
+    /// Writes the stream times: [`SummaryExt::write_stream_csv`](crate::SummaryExt::write_stream_csv).
     ///
     /// # Errors
     ///
@@ -112,7 +64,7 @@ impl CsvFlavor {
         self.write(&report::stream_table(summary), out)
     }
 
-    /// Writes a table of several processes: [`MergedSummary::write_csv`].
+    /// Writes a table of several processes: [`MergedSummaryExt::write_csv`](crate::MergedSummaryExt::write_csv).
     ///
     /// # Errors
     ///
@@ -156,9 +108,10 @@ fn quoted_where_needed(value: Cow<'_, str>) -> Cow<'_, str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::SummaryExt as _;
     #[cfg(feature = "compare")]
-    use crate::RangeStats;
-    use crate::{CategoryStats, GpuWork, NodeWork, Quantile, StreamStats, Times, TreeNode};
+    use range_model::RangeStats;
+    use range_model::{CategoryStats, GpuWork, NodeWork, Quantile, StreamStats, Times, TreeNode};
 
     fn times(total_ns: u64, median_exact: bool) -> Times {
         let median_ns = Some(total_ns as f64);

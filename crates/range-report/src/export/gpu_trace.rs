@@ -2,13 +2,14 @@
 
 use std::io::{self, BufWriter, Write};
 
-use crate::stats::Keyed;
+use range_model::stats::Keyed;
 
 use crate::report::gpu_work::bracketed;
-use crate::report::{TableStyle, escaped, nvprof_bytes, nvprof_time};
-use crate::stats::order;
-use crate::summary::{MemoryKind, Process, Summary};
-use crate::timeline::{Item, Kernel, Memory, Operation, Sink, Work, graph_name};
+use crate::report::{TableStyle, nvprof_bytes, nvprof_time};
+use range_model::names::escaped;
+use range_model::stats::order;
+use range_model::summary::{MemoryKind, Process, Summary};
+use range_model::timeline::{Item, Kernel, Memory, Operation, Sink, Work, graph_name};
 
 /// The largest number of operations, some 100 MB. They are kept until the end, because they arrive in any order.
 const MOST: usize = 1 << 20;
@@ -49,10 +50,10 @@ struct Row {
 /// program that is killed leaves no list.
 ///
 /// ```
-/// use range_report::Summary;
+/// use range_model::Summary;
 /// use range_report::export::GpuTrace;
-/// use range_report::summary::Process;
-/// use range_report::timeline::Sink as _;
+/// use range_model::summary::Process;
+/// use range_model::timeline::Sink as _;
 ///
 /// let mut list = GpuTrace::new(Vec::new());
 /// list.begin(&Process::default())?;

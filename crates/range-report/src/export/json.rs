@@ -9,12 +9,15 @@ use serde::{Deserialize, Serialize};
 
 #[cfg(feature = "compare")]
 use crate::Comparison;
-#[cfg(feature = "compare")]
-use crate::MergedSummary;
 use crate::analysis::Finding;
+use crate::report::{self, RenderOptions};
 use crate::text::width::shorten;
-use crate::{RenderOptions, Summary};
+#[cfg(feature = "compare")]
+use range_model::MergedSummary;
+use range_model::Summary;
 
+/// The JSON Schema (draft 2020-12) of a summary.
+pub(crate) const SCHEMA: &str = include_str!("../../schema/summary.schema.json");
 /// The name of the format, before its version.
 const FORMAT: &str = "tracing-gpu/";
 /// The version that is written, and the newest that can be read.
@@ -112,7 +115,7 @@ impl<'a> Concluded<'a> {
     /// As many findings as there is room for, the most costly first.
     fn of(summary: &'a Summary, options: &RenderOptions) -> Result<Self, JsonError> {
         let (mut findings, mut findings_left_out, mut room) = (Vec::new(), 0, MOST_FINDINGS);
-        for mut finding in summary.findings_with(options) {
+        for mut finding in report::findings(summary, options) {
             finding.span.iter_mut().for_each(|name| *name = shorten(name, LONGEST_NAME, LONGEST_NAME / 2));
             finding.sentence = shorten(&finding.sentence, LONGEST_SENTENCE, 0);
             let size = serde_json::to_string(&finding).map_err(JsonError::of)?.len() + 1;
@@ -167,75 +170,18 @@ pub(crate) fn write(schema: &str, fields: &impl Serialize, mut out: impl io::Wri
     out.write_all(&text).map_err(JsonError::Io)
 }
 
-#[cfg(feature = "json")] // repeated for the documentation of `tracing-gpu`
-impl Summary {
-    /// The JSON Schema (draft 2020-12) of [`write_json`](Self::write_json). Its text is also in the repository, as
-    /// `crates/range-report/schema/summary.schema.json`.
-    pub const JSON_SCHEMA: &'static str = include_str!("../../schema/summary.schema.json");
+/// Writes a summary and its findings as one line of JSON.
+pub(crate) fn write_summary(summary: &Summary, options: &RenderOptions, out: impl io::Write) -> Result<(), JsonError> {
+    write(&format!("{FORMAT}{VERSION}"), &Concluded::of(summary, options)?, out)
+}
 
-    /// Writes the summary as one line of JSON.
-    ///
-    /// Its first field is `"schema": "tracing-gpu/1"`; the others are those of this type, with times in nanoseconds and
-    /// the tree as a flat list of nodes with their `depth`. The last two are `findings`, the conclusions of
-    /// [`findings`](Self::findings), the most costly first, with names of at most 40 columns, in at most 2 KB; and
-    /// `findings_left_out`, the number of findings that did not fit. [`JSON_SCHEMA`](Self::JSON_SCHEMA) describes
-    /// everything. Fields may be added within a version; existing fields keep their meaning. Non-finite numbers are not
-    /// written: a median is then `null`, a deviation 0. Integers have up to 64 bits: a reader that parses numbers as
-    /// doubles loses the last digits of `started_unix_ns`.
-    ///
-    /// ```
-    /// use range_report::Summary;
-    ///
-    /// let mut text = Vec::new();
-    /// Summary::default().write_json(&mut text)?;
-    /// assert!(text.starts_with(br#"{"schema":"tracing-gpu/1","process":{"pid":0,"#));
-    /// assert_eq!(Summary::read_json(text.as_slice())?, Summary::default());
-    /// # Ok::<(), range_report::JsonError>(())
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// Errors of `out`.
-    pub fn write_json(&self, out: impl io::Write) -> Result<(), JsonError> {
-        self.write_json_with(&RenderOptions::default(), out)
-    }
-
-    /// The same, with the findings in the words, and without the kinds, that a reader has chosen.
-    ///
-    /// # Errors
-    ///
-    /// Those of `out`.
-    pub fn write_json_with(&self, options: &RenderOptions, out: impl io::Write) -> Result<(), JsonError> {
-        write(&format!("{FORMAT}{VERSION}"), &Concluded::of(self, options)?, out)
-    }
-
-    /// Reads the output of [`write_json`](Self::write_json) of this version or an older one. Unknown fields are
-    /// ignored, and so are findings: [`findings`](Self::findings) concludes again from the figures.
-    ///
-    /// ```
-    /// use range_report::{JsonError, Summary};
-    ///
-    /// let newer = Summary::read_json(r#"{"schema": "tracing-gpu/7", "phases": {}}"#.as_bytes());
-    /// let error = newer.unwrap_err();
-    /// assert!(matches!(error, JsonError::Newer { found: 7, newest: 1, .. }));
-    /// assert_eq!(
-    ///     error.to_string(),
-    ///     "written by a newer tracing-gpu, in version 7 of the format: this one reads up to version 1"
-    /// );
-    /// let other = Summary::read_json(r#"{"phases": {}}"#.as_bytes());
-    /// assert_eq!(other.unwrap_err().to_string(), "not a summary of tracing-gpu: it has no `schema`");
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// If the text is not JSON, no summary, or of a newer version; and errors of `input`.
-    pub fn read_json(mut input: impl io::Read) -> Result<Self, JsonError> {
-        let mut text = Vec::new();
-        input.read_to_end(&mut text).map_err(JsonError::Io)?;
-        let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&text); // some editors and shells add a byte order mark
-        version(Header::read(text)?)?;
-        serde_json::from_slice(text).map_err(JsonError::of)
-    }
+/// Reads what [`write_summary`] wrote in this version or an older one.
+pub(crate) fn read_summary(mut input: impl io::Read) -> Result<Summary, JsonError> {
+    let mut text = Vec::new();
+    input.read_to_end(&mut text).map_err(JsonError::Io)?;
+    let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&text); // some editors and shells add a byte order mark
+    version(Header::read(text)?)?;
+    serde_json::from_slice(text).map_err(JsonError::of)
 }
 
 /// Whether this version of the format can be read.
@@ -252,16 +198,10 @@ fn version(header: Header) -> Result<(), JsonError> {
     }
 }
 
-#[cfg(all(feature = "compare", feature = "json"))] // repeated for the documentation of `tracing-gpu`
-impl MergedSummary {
-    /// Writes everything as one line of JSON: the fields of this type after `"schema":"tracing-gpu-merged/1"`.
-    ///
-    /// # Errors
-    ///
-    /// Errors of `out`.
-    pub fn write_json(&self, out: impl io::Write) -> Result<(), JsonError> {
-        write("tracing-gpu-merged/1", self, out)
-    }
+/// Writes a merged summary as one line of JSON.
+#[cfg(feature = "compare")]
+pub(crate) fn write_merged(merged: &MergedSummary, out: impl io::Write) -> Result<(), JsonError> {
+    write("tracing-gpu-merged/1", merged, out)
 }
 
 #[cfg(all(feature = "compare", feature = "json"))] // repeated for the documentation of `tracing-gpu`
@@ -269,7 +209,9 @@ impl Comparison {
     /// Writes it as a line of JSON: the fields of this type after `"schema":"tracing-gpu-comparison/1"`.
     ///
     /// ```
-    /// use range_report::{Comparison, Summary};
+    /// use range_report::Comparison;
+    /// use range_report::SummaryExt as _;
+    /// use range_model::Summary;
     ///
     /// let mut text = Vec::new();
     /// Comparison::of([("old", &Summary::default())]).write_json(&mut text)?;
@@ -288,3 +230,6 @@ impl Comparison {
         write("tracing-gpu-comparison/1", self, out)
     }
 }
+
+#[cfg(test)]
+mod tests;

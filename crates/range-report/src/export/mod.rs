@@ -1,11 +1,13 @@
-//! Files made from a [`Summary`](crate::Summary), for other programs: comma-separated values, folded stacks, flame
-//! graphs. (JSON is `Summary::write_json`.)
+//! Files made from a [`Summary`](range_model::Summary), for other programs: comma-separated values, folded stacks,
+//! JSON; its figures for Prometheus.
 //!
 //! All of it takes data and a writer, and opens no file. The profiler of the crate `tracing-gpu` writes files at the
 //! end of a run, by `ProfilerBuilder::json`, `ProfilerBuilder::folded`, `ProfilerBuilder::flamegraph`.
 //!
 //! ```
-//! use range_report::{Report, Summary};
+//! use range_report::Report;
+//! use range_report::SummaryExt as _;
+//! use range_model::Summary;
 //!
 //! let summary = Summary::default(); // of `Profiler::summary`, or read from a file
 //! let (mut table, mut stacks) = (Vec::new(), Vec::new());
@@ -14,27 +16,18 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 
-mod csv;
-mod folded;
+pub(crate) mod csv;
+pub(crate) mod folded;
 mod gpu_trace;
-#[cfg(feature = "html")]
-pub(crate) mod html;
 #[cfg(feature = "json")]
 pub(crate) mod json;
-#[doc(hidden)] // for the crates of this workspace
-pub mod memory;
 #[cfg(feature = "metrics")]
 mod openmetrics;
-#[doc(hidden)] // for the crates of this workspace
-pub mod origin;
 
 pub use csv::CsvFlavor;
 pub use gpu_trace::GpuTrace;
-#[cfg(feature = "html")]
-pub use html::{HtmlSink, Limits as HtmlLimits};
 #[cfg(feature = "metrics")]
 #[doc(hidden)]
 pub use openmetrics::{Family, Labels, Rows};
 #[cfg(feature = "metrics")]
 pub use openmetrics::{MOST_ROWS, Metrics, openmetrics, prometheus};
-pub use origin::utc;

@@ -5,10 +5,10 @@ use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
 use std::io::{self, Write};
 
-use crate::stats::Lean;
-use crate::summary::schema::Join as _;
-use crate::summary::{HISTOGRAM_SCALE, Sizes, WaitStats};
-use crate::{
+use range_model::stats::Lean;
+use range_model::summary::schema::Join as _;
+use range_model::summary::{HISTOGRAM_SCALE, Sizes, WaitStats};
+use range_model::{
     CallStats, GpuActivity, GpuWork, KernelStats, Losses, MemoryKind, MemoryStats, Process, ProjectionStats,
     RangeStats, StreamStats, Summary, Times,
 };
@@ -58,16 +58,17 @@ impl Metrics {
         add_rows(&mut all.stream_ranges, stream_ranges, key, |all, more| all.times = join(&all.times, &more.times));
         add_rows(&mut all.calls, calls, CallStats::label, |all, more| {
             let (domain, name) = (all.domain.take(), std::mem::take(&mut all.name));
-            let sum = crate::summary::CallTotals::join(&[&all.totals(), &more.totals()]);
-            *all = CallStats { domain, name, ..CallStats::of_totals(&sum) };
+            let sum = range_model::summary::CallTotals::join(&[&all.totals(), &more.totals()]);
+            *all = CallStats::of_totals(&sum);
+            (all.domain, all.name) = (domain, name);
         });
         if let Some(gpu) = gpu {
             add_activity(all.gpu.get_or_insert_default(), gpu);
         }
         let key = |row: &WaitStats| (row.waiter.clone(), row.by.clone(), row.resource.clone());
         add_rows(&mut all.waits, waits, key, |all, more| *all = WaitStats::join(&[all, more]));
-        let open = losses.open.clone();
-        all.losses = Losses { open, ..Losses::join(&[&all.losses, &losses]) };
+        all.losses = Losses::join(&[&all.losses, &losses]);
+        all.losses.open = losses.open;
     }
 
     /// Writes them as [`openmetrics`] does.
@@ -134,7 +135,7 @@ fn add_rows<T, K: Eq + Hash>(all: &mut Vec<T>, more: Vec<T>, key: impl Fn(&T) ->
 ///
 /// ```
 /// use range_report::export::openmetrics;
-/// use range_report::summary::{RangeStats, Summary, Times};
+/// use range_model::summary::{RangeStats, Summary, Times};
 ///
 /// let mut summary = Summary::default();
 /// summary.ranges.push(RangeStats::new("say \"hi\"", Times::new(2, 3_000_000)));
@@ -232,7 +233,7 @@ fn families(summary: &Summary) -> Vec<Family<'_>> {
     families.histogram("range.duration", "Durations of ranges.", ["span", ""], ranges);
     families.calls(&summary.calls);
     let streams = summary.stream_ranges.iter().map(|row| {
-        let span = crate::text::names::in_domain(row.domain.as_deref(), &row.name);
+        let span = range_model::names::in_domain(row.domain.as_deref(), &row.name);
         ([span.into(), row.stream.as_str().into()], &row.times)
     });
     let about = "Times of ranges on a stream, by CUDA events.";
@@ -445,7 +446,7 @@ impl<'a> Families<'a> {
     }
 
     fn activity(&mut self, gpu: &'a GpuActivity) {
-        let of = |row: &ProjectionStats| crate::text::names::in_domain(row.domain.as_deref(), &row.name);
+        let of = |row: &ProjectionStats| range_model::names::in_domain(row.domain.as_deref(), &row.name);
         let rows = gpu.projections.iter().map(|row| ([of(row).into(), "".into()], &row.projected));
         let about = "GPU time of ranges, each from the start of its first operation to the end of its last.";
         self.histogram("gpu_range.duration", about, ["span", ""], rows);

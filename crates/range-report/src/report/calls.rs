@@ -7,13 +7,13 @@ use super::nsys::quantile_cell;
 use super::options::RenderOptions;
 use super::table::{Cell, Column, Table, Unit};
 use crate::analysis::are_workers_busy;
-use crate::stats::{Lean, order};
-use crate::summary::schema::{Figures, Join};
-use crate::summary::{CallStates, SlowestCalls};
-use crate::text::names::escaped;
 use crate::text::number::{human_inline, integer, share};
 use crate::text::width::wrapped;
-use crate::{CallStats, CallTotals, Quantile, Summary, Times};
+use range_model::names::escaped;
+use range_model::stats::{Lean, order};
+use range_model::summary::schema::{Figures, Join};
+use range_model::summary::{CallStates, SlowestCalls};
+use range_model::{CallStats, CallTotals, Quantile, Summary, Times};
 
 /// The description of the figures, for the page.
 pub(super) const ABOUT: &str = "Spans that are futures, from creation to close, and then the outermost other spans, \
@@ -53,7 +53,9 @@ fn rest(rows: &[&CallStats], most: usize) -> Option<CallStats> {
     let others = rows.get(most..).filter(|others| others.len() > 1)?; // a single row needs no more room than the sum
     let totals: Vec<CallTotals> = others.iter().map(|row| row.totals()).in_vec();
     let all = CallTotals::join(&totals.iter().in_vec());
-    Some(CallStats { name: format!("({} more)", others.len()), ..CallStats::of_totals(&all) })
+    let mut rest = CallStats::of_totals(&all);
+    rest.name = format!("({} more)", others.len());
+    Some(rest)
 }
 
 /// The table of these rows: number of calls, plain figures, latencies, and the other figures.
@@ -103,7 +105,8 @@ pub(crate) fn table(summary: &Summary, options: &RenderOptions) -> Table {
 }
 
 /// `p99.9`
-pub(crate) fn percentile(q: f64) -> String {
+#[must_use]
+pub fn percentile(q: f64) -> String {
     format!("p{}", (q * 1e9).round() / 1e7)
 }
 
@@ -214,11 +217,11 @@ fn slowest_text(summary: &Summary, row: &CallStats, slowest: &SlowestCalls, opti
 }
 
 /// Of each name of calls whose slowest are slow, its label and what they are made of.
-#[cfg(feature = "html")]
-pub(crate) fn slowest_calls(summary: &Summary) -> impl Iterator<Item = (String, String)> {
+#[cfg(feature = "page")]
+pub fn slowest_calls(summary: &Summary) -> impl Iterator<Item = (String, String)> {
     summary.calls.iter().filter_map(|row| {
         let slowest = row.slowest.as_ref().filter(|slow| is_slow(row, slow))?;
-        let label = crate::text::label(row.domain.as_deref(), &row.name)?;
+        let label = range_model::names::label(row.domain.as_deref(), &row.name)?;
         Some((label, slowest_parts(summary, row, slowest)?))
     })
 }
@@ -243,7 +246,7 @@ fn slowest_parts(summary: &Summary, row: &CallStats, slowest: &SlowestCalls) -> 
 /// Whether it is known when calls of this name were woken, since nearly all of their waits were told. tokio's events
 /// tell it of more calls, but not of which.
 fn are_wakes_known(summary: &Summary, row: &CallStats) -> bool {
-    let label = crate::text::label(row.domain.as_deref(), &row.name);
+    let label = range_model::names::label(row.domain.as_deref(), &row.name);
     let told = summary.waits.iter().filter(|wait| wait.of_waits.is_none() && wait.resource.is_none());
     let told = told.filter(|wait| Some(&wait.waiter) == label.as_ref()).map(|wait| u128::from(wait.time_ns));
     let ready = row.states.map_or(0, |states| states.ready_ns);

@@ -7,8 +7,8 @@ use super::gpu_work::{NO_CATEGORY, printable};
 use super::nsys::{Columns, Row, statistics_table};
 use super::options::RenderOptions;
 use super::table::{Cell, Table};
-use crate::Summary;
-use crate::stats::{Lean, order};
+use range_model::Summary;
+use range_model::stats::{Lean, order};
 
 /// `Categories`: one row per category, by total time. Categories are text here, even if they look like numbers.
 pub(crate) fn table(summary: &Summary, options: &RenderOptions) -> Made {

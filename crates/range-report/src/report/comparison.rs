@@ -11,11 +11,12 @@ use super::options::RenderOptions;
 use super::table::{Cell, Column, Table};
 use crate::analysis::{Basis, Change, Figure, Gate, LEAST_PAIRS, Reason, confidence};
 use crate::compare::{InRun, by_self_time, with_ratios};
-use crate::stats::order;
-use crate::text::names;
 use crate::text::number::{average, human, human_inline, integer, percent, ratio, rounded};
 use crate::text::width::{blanks, shorten, width_of};
-use crate::{ComparedRange, Comparison, RangeStyle};
+use crate::{ComparedRange, Comparison};
+use range_model::RangeStyle;
+use range_model::names;
+use range_model::stats::order;
 
 /// Headers for the kinds of times, as wide as the times.
 const TOTAL: &str = " Total  ";
@@ -51,7 +52,7 @@ impl Comparison {
     }
 
     /// Writes the comparison as comma-separated values, one row per range and run, quoted as in
-    /// [`Summary::write_csv`](crate::Summary::write_csv).
+    /// [`SummaryExt::write_csv`](crate::SummaryExt::write_csv).
     ///
     /// # Errors
     ///
@@ -230,8 +231,9 @@ fn judged_in_words(comparison: &Comparison, gate: &Gate, run: usize, changes: &[
 }
 
 /// A sentence on the regressions of a run, for the page. `None` if nothing was judged.
-#[cfg(feature = "html")]
-pub(crate) fn gate_verdict(comparison: &Comparison, run: usize, options: &RenderOptions) -> Option<Verdict> {
+#[cfg(feature = "page")]
+#[must_use]
+pub fn gate_verdict(comparison: &Comparison, run: usize, options: &RenderOptions) -> Option<Verdict> {
     let gate = comparison.gate.as_ref()?;
     let changes = judged(comparison, run);
     let mut slower: Vec<_> = changes.iter().filter(|row| row.change.slower).collect();
@@ -322,11 +324,13 @@ fn signed(value: f64) -> Option<String> {
 }
 
 /// The sentence on a run compared with the first one.
-pub(crate) struct Verdict {
+#[doc(hidden)] // for the crate range-page
+#[derive(Debug)]
+pub struct Verdict {
     /// Whether anything is slower in it.
-    pub(crate) slower: bool,
+    pub slower: bool,
     /// `slower in sycl: Module running +23.83 s (x3236)`, or that nothing is slower.
-    pub(crate) text: String,
+    pub text: String,
 }
 
 /// Words for a range with more time: including ranges inside it, and without.
@@ -334,14 +338,15 @@ const SLOWER: &str = "slower";
 const SLOWER_ITSELF: &str = "slower itself";
 
 /// A sentence for each run after the first: its slower ranges, the largest loss first, as far as `columns` go.
-#[cfg(feature = "html")]
-pub(crate) fn verdicts(comparison: &Comparison, columns: usize, options: &RenderOptions) -> Vec<Verdict> {
+#[cfg(feature = "page")]
+#[must_use]
+pub fn verdicts(comparison: &Comparison, columns: usize, options: &RenderOptions) -> Vec<Verdict> {
     verdicts_on(comparison, SLOWER, columns, options)
 }
 
 /// The same for own times, if they are known.
-#[cfg(feature = "html")]
-pub(crate) fn verdicts_on_self_time(comparison: &Comparison, columns: usize, options: &RenderOptions) -> Vec<Verdict> {
+#[cfg(feature = "page")]
+pub fn verdicts_on_self_time(comparison: &Comparison, columns: usize, options: &RenderOptions) -> Vec<Verdict> {
     by_self_time(comparison).map_or_else(Vec::new, |own| verdicts_on(&own, SLOWER_ITSELF, columns, options))
 }
 
@@ -376,7 +381,7 @@ fn verdict(
 }
 
 /// The change of a range: `x0.25`, `new`, `gone`, or `-` if neither run has it. Empty for the first run.
-pub(crate) fn change(range: &ComparedRange, run: usize) -> String {
+pub fn change(range: &ComparedRange, run: usize) -> String {
     let place = range.in_runs.get(run).and_then(Option::as_ref);
     match (range.total_ns(0), range.total_ns(run)) {
         _ if run == 0 => String::new(),

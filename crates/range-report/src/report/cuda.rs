@@ -11,10 +11,10 @@ use super::kinds::TableStyle;
 use super::nsys::{Columns, Row, name_cell, statistics_table, style_name, times_cells};
 use super::options::RenderOptions;
 use super::table::{Cell, Column, Table, Unit};
-use crate::stats::{Lean, order};
-use crate::text::names;
 use crate::text::number::Rounding;
-use crate::{MemoryStats, ProjectionStats, RangeKernelStats, Sizes, Summary, Times};
+use range_model::names;
+use range_model::stats::{Lean, order};
+use range_model::{MemoryStats, ProjectionStats, RangeKernelStats, Sizes, Summary, Times};
 
 /// The description of projections, for the page.
 pub(super) const PROJECTED: &str =

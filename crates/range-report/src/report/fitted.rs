@@ -6,10 +6,10 @@ use std::borrow::Cow;
 use super::envelope::{section, styled};
 use super::options::RenderOptions;
 use super::table::{Cell, Column, Table, Unit};
-use crate::stats::{Lean, Named, order};
-use crate::text::joined;
 use crate::text::number::{human, integer, share};
 use crate::text::width::{blanks, shorten, width_of, wrapped};
+use range_model::names::joined;
+use range_model::stats::{Lean, Named, order};
 
 /// The width that a long name gets before dispensable figures (`GOOD_NAME`), and in any table, however narrow
 /// (`MIN_NAME`).

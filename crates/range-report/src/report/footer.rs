@@ -5,12 +5,12 @@ use super::graphs;
 use super::kinds::Report;
 use super::options::RenderOptions;
 use crate::analysis::{Finding, FindingKind, losses, nothing_enqueued};
-use crate::stats::Lean;
-use crate::summary::MemoryKind;
 use crate::text::emphasis::Emphasis;
-use crate::text::names;
 use crate::text::width::wrapped;
-use crate::{Quantile, Summary, TreeNode};
+use range_model::names;
+use range_model::stats::Lean;
+use range_model::summary::MemoryKind;
+use range_model::{Quantile, Summary, TreeNode};
 
 /// The footer, or an empty text if there is nothing to report.
 /// `approximate`: whether a table has a figure that comes from a histogram.
@@ -31,21 +31,9 @@ pub(crate) fn footer(summary: &Summary, reports: &[Report], options: &RenderOpti
     section(&title("Notes", "", options), &Emphasis::Dim.of(&body, options.color))
 }
 
-impl Summary {
-    /// Losses and changes, a sentence each, the most important one first: for formats without a footer.
-    ///
-    /// ```
-    /// use range_report::{RenderOptions, Summary};
-    ///
-    /// let mut summary = Summary::default();
-    /// assert!(summary.losses_as_text(&RenderOptions::default()).is_empty());
-    /// summary.losses.stray_exits = 2;
-    /// assert!(summary.losses_as_text(&RenderOptions::default())[0].starts_with("2 exits"));
-    /// ```
-    #[must_use]
-    pub fn losses_as_text(&self, options: &RenderOptions) -> Vec<String> {
-        sentences(&losses(self, options.wording()), LOST)
-    }
+/// Losses and changes, a sentence each, the most important one first: for formats without a footer.
+pub(crate) fn losses_as_text(summary: &Summary, options: &RenderOptions) -> Vec<String> {
+    sentences(&losses(summary, options.wording()), LOST)
 }
 
 /// Kinds of findings about missing data.

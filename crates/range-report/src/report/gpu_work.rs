@@ -1,6 +1,6 @@
 //! Shared parts of the reports on GPU work: names in each tool's form, sums by name, and sentences for missing data.
 
-use crate::stats::{Lean, Named};
+use range_model::stats::{Lean, Named};
 use std::borrow::Cow;
 use std::cmp::Reverse;
 
@@ -8,9 +8,9 @@ use super::kinds::TableStyle;
 use super::options::RenderOptions;
 use super::replays;
 use crate::analysis::Phases;
-use crate::stats::order;
-use crate::text::names;
-use crate::{GpuActivity, MemoryKind, Summary, Times};
+use range_model::names;
+use range_model::stats::order;
+use range_model::{GpuActivity, MemoryKind, Summary, Times};
 
 /// For a summary without [`GpuActivity`].
 pub(crate) const NO_ACTIVITY: &str = "The GPU's work was not recorded. Build the profiler before the program starts
@@ -145,7 +145,8 @@ pub(crate) fn unversioned(name: &str) -> Cow<'_, str> {
 }
 
 /// The same in the form of Nsight Systems: only a version of exactly four digits is left out, so `cuMemAlloc_v2` stays.
-pub(crate) fn nsys_call(name: &str) -> &str {
+#[must_use]
+pub fn nsys_call(name: &str) -> &str {
     without_version(name).filter(|stem| name.len() == stem.len() + "_v7000".len()).unwrap_or(name)
 }
 
@@ -156,37 +157,30 @@ fn without_version(name: &str) -> Option<&str> {
     (is_version && !stem.is_empty()).then_some(stem)
 }
 
-/// `HtoD`; nothing for a set.
-#[must_use]
-pub const fn direction(kind: MemoryKind) -> Option<&'static str> {
-    match names_of(kind) {
-        Some((short, _)) => Some(short),
-        None => None,
-    }
-}
-
 /// `[CUDA memcpy HtoD]`, or as Nsight Systems writes it since 2023, `[CUDA memcpy Host-to-Device]`.
-pub(crate) fn bracketed(kind: MemoryKind, style: TableStyle) -> String {
-    match (names_of(kind), style) {
+#[must_use]
+pub fn bracketed(kind: MemoryKind, style: TableStyle) -> String {
+    match (kind.direction().zip(long(kind)), style) {
         (None, _) => "[CUDA memset]".to_owned(),
         (Some((short, _)), TableStyle::Legacy) => format!("[CUDA memcpy {short}]"),
         (Some((_, long)), TableStyle::Current) => format!("[CUDA memcpy {long}]"),
     }
 }
 
-const fn names_of(kind: MemoryKind) -> Option<(&'static str, &'static str)> {
+/// `Host-to-Device`; nothing for a set.
+const fn long(kind: MemoryKind) -> Option<&'static str> {
     Some(match kind {
-        MemoryKind::Unknown => ("Unknown", "Unknown"),
-        MemoryKind::HtoD => ("HtoD", "Host-to-Device"),
-        MemoryKind::DtoH => ("DtoH", "Device-to-Host"),
-        MemoryKind::HtoA => ("HtoA", "Host-to-Array"),
-        MemoryKind::AtoH => ("AtoH", "Array-to-Host"),
-        MemoryKind::AtoA => ("AtoA", "Array-to-Array"),
-        MemoryKind::AtoD => ("AtoD", "Array-to-Device"),
-        MemoryKind::DtoA => ("DtoA", "Device-to-Array"),
-        MemoryKind::DtoD => ("DtoD", "Device-to-Device"),
-        MemoryKind::HtoH => ("HtoH", "Host-to-Host"),
-        MemoryKind::PtoP => ("PtoP", "Peer-to-Peer"),
+        MemoryKind::Unknown => "Unknown",
+        MemoryKind::HtoD => "Host-to-Device",
+        MemoryKind::DtoH => "Device-to-Host",
+        MemoryKind::HtoA => "Host-to-Array",
+        MemoryKind::AtoH => "Array-to-Host",
+        MemoryKind::AtoA => "Array-to-Array",
+        MemoryKind::AtoD => "Array-to-Device",
+        MemoryKind::DtoA => "Device-to-Array",
+        MemoryKind::DtoD => "Device-to-Device",
+        MemoryKind::HtoH => "Host-to-Host",
+        MemoryKind::PtoP => "Peer-to-Peer",
         MemoryKind::Set => return None,
     })
 }
@@ -194,7 +188,7 @@ const fn names_of(kind: MemoryKind) -> Option<(&'static str, &'static str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{ApiCallStats, GraphWork, KernelStats, MemoryStats, Sizes};
+    use range_model::{ApiCallStats, GraphWork, KernelStats, MemoryStats, Sizes};
 
     fn times(instances: u64, total_ns: u64, min_ns: u64, max_ns: u64) -> Times {
         Times { instances, total_ns, min_ns, max_ns, ..Times::default() }
@@ -257,6 +251,6 @@ mod tests {
         let names: Vec<&str> = rows.iter().map(|row| row.name.as_str()).collect();
         assert_eq!(names, ["long\\n", "[CUDA graph replays]", "[CUDA memset]", "short", "[CUDA memcpy HtoD]"]);
         assert_eq!(bracketed(MemoryKind::PtoP, TableStyle::Current), "[CUDA memcpy Peer-to-Peer]");
-        assert_eq!((direction(MemoryKind::DtoA), direction(MemoryKind::Set)), (Some("DtoA"), None));
+        assert_eq!((MemoryKind::DtoA.direction(), MemoryKind::Set.direction()), (Some("DtoA"), None));
     }
 }

@@ -10,11 +10,11 @@ use super::options::RenderOptions;
 use super::replays::{OUTSIDE, by_size, label, recorded_whole, replayed, time};
 use super::table::{Cell, Column, Table};
 use crate::analysis::Phases;
-use crate::stats::{Lean, order};
-use crate::text::joined;
-use crate::text::names::label_or_none;
 use crate::text::number::human_inline;
-use crate::{GraphWork, Summary};
+use range_model::names::joined;
+use range_model::names::label_or_none;
+use range_model::stats::{Lean, order};
+use range_model::{GraphWork, Summary};
 
 /// For a summary without replays.
 const NO_GRAPH: &str = "No CUDA graph was replayed, or `graphs=off` left out what is in them.\n";
@@ -160,7 +160,8 @@ pub(super) fn slowed(summary: &Summary, options: &RenderOptions) -> Option<Strin
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{CapturedKernel, CapturedWork, GpuActivity, GpuWork, NodeWork, TreeNode};
+    use crate::SummaryExt as _;
+    use range_model::{CapturedKernel, CapturedWork, GpuActivity, GpuWork, NodeWork, TreeNode};
 
     fn part(captured_in: &str, kernels: u64, copies: u64, sum_ns: u64) -> CapturedWork {
         let timed = if sum_ns > 0 { kernels + copies } else { 0 };

@@ -9,12 +9,12 @@ use super::options::{HOT_PERCENT, RenderOptions};
 use super::replays;
 use super::table::{Cell, Column, Table};
 use crate::analysis::{Phases, enough};
-use crate::stats::{Lean, Named, order};
 use crate::text::kernels::short_names;
-use crate::text::names::escaped;
 use crate::text::number::{human_inline, integer, percent};
 use crate::text::width::shorten;
-use crate::{GpuActivity, RangeStyle, Summary};
+use range_model::names::escaped;
+use range_model::stats::{Lean, Named, order};
+use range_model::{GpuActivity, RangeStyle, Summary};
 
 /// The largest number of rows of a list.
 const MOST_ROWS: usize = 10;

@@ -5,10 +5,10 @@ use super::envelope::{section, styled};
 use super::fitted::{Keep, dropping, fitted, section_of};
 use super::options::RenderOptions;
 use super::table::{Cell, Column, Table};
-use crate::Summary;
-use crate::stats::{Lean, order};
-use crate::summary::{GpuIdle, IdleCause, IdleCauses};
-use crate::text::joined;
+use range_model::Summary;
+use range_model::names::joined;
+use range_model::stats::{Lean, order};
+use range_model::summary::{GpuIdle, IdleCause, IdleCauses};
 
 /// `Idle`: both tables.
 pub(crate) fn idle(summary: &Summary, options: &RenderOptions) -> String {
@@ -101,7 +101,7 @@ fn causes(causes: &IdleCauses) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::summary::{DeviceIdle, SpanIdle};
+    use range_model::summary::{DeviceIdle, SpanIdle};
 
     fn causes_of(times: &[(IdleCause, u64)]) -> IdleCauses {
         let mut causes = IdleCauses::default();

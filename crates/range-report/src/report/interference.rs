@@ -5,9 +5,9 @@ use super::fitted::section_of;
 use super::gpu_work::printable;
 use super::options::RenderOptions;
 use super::table::{Cell, Column, Table};
-use crate::Summary;
-use crate::stats::Lean;
-use crate::text::joined;
+use range_model::Summary;
+use range_model::names::joined;
+use range_model::stats::Lean;
 
 pub(crate) fn interference(summary: &Summary, options: &RenderOptions) -> String {
     section_of(TITLES, table(summary, options), &["Share", "Possible", "Avg"], options)
@@ -57,7 +57,8 @@ pub(crate) fn table(summary: &Summary, options: &RenderOptions) -> Made {
 mod tests {
     use super::*;
     use crate::Report;
-    use crate::summary::InterferenceStats;
+    use crate::SummaryExt as _;
+    use range_model::summary::InterferenceStats;
 
     const MS: u64 = 1_000_000;
 

@@ -6,9 +6,10 @@ use super::gpu_work::{NO_ACTIVITY, nsys_call};
 use super::nsys::name_cell;
 use super::options::RenderOptions;
 use super::table::{Cell, Column, Table};
-use crate::summary::{KernelExecution, Times};
+use crate::TableStyle;
 use crate::text::number::Rounding;
-use crate::{Summary, TableStyle};
+use range_model::Summary;
+use range_model::summary::{KernelExecution, Times};
 
 pub(crate) const ABOUT: &str =
     "T: from the start of the call to the end of the kernel; A: the call; Q: the queue; K: the kernel.";
@@ -68,7 +69,7 @@ fn called(api: &str, kernel: &str, options: &RenderOptions) -> [Cell; 2] {
 }
 
 fn cells(mut cells: Vec<Cell>, execution: &KernelExecution, called: [Cell; 2]) -> Vec<Cell> {
-    let KernelExecution { total, call, queue, kernel } = execution;
+    let KernelExecution { total, call, queue, kernel, .. } = execution;
     cells.extend([Cell::Whole(total.instances), Cell::Whole(queue.instances)]);
     for times in [total, call, queue, kernel] {
         cells.extend(spread(times));

@@ -4,8 +4,8 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::analysis::FindingKind;
-use crate::stats::Lean;
-use crate::text::UnknownName;
+use range_model::UnknownName;
+use range_model::stats::Lean;
 
 /// A report.
 ///
@@ -37,7 +37,7 @@ pub enum Report {
     /// GPU activities, API calls and events of OpenACC in the form of `nvprof`: columns of fixed width, times in five
     /// digits, averages rounded down. Names of functions lose the version of their interface (`cuMemAlloc` for
     /// `cuMemAlloc_v2`). The first two need CUPTI; the last are printed if
-    /// [`Summary::openacc`](crate::Summary::openacc) has any.
+    /// [`Summary::openacc`](range_model::Summary::openacc) has any.
     Nvprof,
     /// Spans, API calls and GPU operations in the eleven columns of `torch.profiler`. A span's `Self CPU` excludes the
     /// calls made in it, which have their own rows. One exception: if no stream is timed, it includes calls that only
@@ -67,8 +67,8 @@ pub enum Report {
     /// API time; see [`RenderOptions::hot_percent`](crate::RenderOptions::hot_percent). Needs CUPTI.
     Hot,
     /// Why the GPU was idle. Each moment between two operations of a device has one cause and one range, taken from the
-    /// thread that launched the second operation ([`IdleCause`](crate::summary::IdleCause)). Needs CUPTI, and a record
-    /// of all ranges and CUDA API calls of the run.
+    /// thread that launched the second operation ([`IdleCause`](range_model::summary::IdleCause)). Needs CUPTI, and a
+    /// record of all ranges and CUDA API calls of the run.
     Idle,
     /// The run in a few lines: how busy the GPU was and why not busier, and the most costly findings, with one advice
     /// each. With a GPU it needs the same as [`Idle`](Self::Idle); without one, it has the other findings.
@@ -177,10 +177,13 @@ const TABLE: &[(Report, &str, Needs)] = &[
     (Report::CapturedKernels, "captured_kernels", Needs::Activity),
 ];
 
-/// A table of a [`MergedSummary`](crate::MergedSummary), for [`write_csv`](crate::MergedSummary::write_csv).
+/// A table of a [`MergedSummary`](range_model::MergedSummary), for
+/// [`write_csv`](crate::MergedSummaryExt::write_csv).
 ///
 /// ```
-/// use range_report::{MergedTable, Summary};
+/// use range_report::MergedTable;
+/// use range_report::MergedSummaryExt as _;
+/// use range_model::Summary;
 ///
 /// let merged = Summary::merge([]);
 /// for table in MergedTable::ALL {
@@ -301,7 +304,7 @@ impl TableStyle {
 /// assert_eq!(kinds, FindingKinds::of([FindingKind::NoOverlap, FindingKind::SmallCopies]));
 /// let error = "small+no_overlap".parse::<FindingKinds>().unwrap_err().to_string();
 /// assert!(error.starts_with("unknown finding `small`: expected most_awaited, busy_threads, "));
-/// # Ok::<(), range_report::UnknownName>(())
+/// # Ok::<(), range_model::UnknownName>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FindingKinds(u64);
@@ -337,5 +340,5 @@ impl FromStr for FindingKinds {
 /// `a, b or c`.
 fn one_of(mut names: Vec<&str>) -> String {
     let last = names.pop().unwrap_or_default();
-    if names.is_empty() { last.to_owned() } else { format!("{} or {last}", crate::text::joined(names, ", ")) }
+    if names.is_empty() { last.to_owned() } else { format!("{} or {last}", range_model::names::joined(names, ", ")) }
 }

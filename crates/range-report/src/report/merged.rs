@@ -6,8 +6,6 @@ mod rows;
 #[cfg(test)]
 mod tests;
 
-use std::io;
-
 use super::envelope::{NO_RANGE, section, title};
 use super::kinds::{MergedTable, TableStyle};
 use super::nsys::{Columns, Row, known, name_cell, statistics_table};
@@ -16,7 +14,7 @@ use super::table::{Cell, Column, Table};
 use super::tree::titled as phase_tree;
 use super::{calls, cuda, footer, nodes};
 use crate::text::number::{average, integer, percent, rounded};
-use crate::{Merged, MergedSummary, NodeTotals, RankTotals, Summary};
+use range_model::{Merged, MergedSummary, NodeTotals, RankTotals};
 use rows::{Line, Rows, Unit, slowest};
 
 /// The tables that are printed unless they are empty, and their titles.
@@ -31,74 +29,6 @@ const PRINTED: [(MergedTable, &str); 9] = [
     (MergedTable::Calls, "Calls and Waiting"),
     (MergedTable::Categories, "Categories"),
 ];
-
-impl MergedSummary {
-    /// Prints the non-empty tables: ranges, GPU work, kernels, stream times, times and sizes of copies, events of
-    /// OpenACC, calls of futures, categories. Each has totals over all processes; the least, average and longest total
-    /// of a process; and the process with the longest. Then follow the phase tree with its totals
-    /// ([`write_csv`](Self::write_csv) has those of each process) and the losses.
-    ///
-    /// If the figures do not fit into the width, fewer are printed, in readable units.
-    ///
-    /// ```
-    /// use range_report::{RenderOptions, Summary};
-    ///
-    /// let mut text = Vec::new();
-    /// Summary::merge([Summary::default(), Summary::default()]).render(&RenderOptions::default(), &mut text)?;
-    /// assert!(text.starts_with(b"\n ** Ranges of 2 Processes (merged):\n"));
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// Errors of `out`.
-    pub fn render(&self, options: &RenderOptions, mut out: impl io::Write) -> io::Result<()> {
-        out.write_all(merged(self, MergedTable::ALL, options).as_bytes())
-    }
-
-    /// Prints only the listed tables of [`render`](Self::render), in its order, and the losses.
-    ///
-    /// ```
-    /// use range_report::{MergedTable, RenderOptions, Summary};
-    ///
-    /// let mut text = Vec::new();
-    /// let merged = Summary::merge([Summary::default(), Summary::default()]);
-    /// merged.render_tables(&[MergedTable::Kernels], &RenderOptions::default(), &mut text)?;
-    /// assert!(text.is_empty(), "there is no kernel");
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// Errors of `out`.
-    pub fn render_tables(
-        &self,
-        tables: &[MergedTable],
-        options: &RenderOptions,
-        mut out: impl io::Write,
-    ) -> io::Result<()> {
-        out.write_all(merged(self, tables, options).as_bytes())
-    }
-
-    /// Writes one table as comma-separated values, quoted as in [`Summary::write_csv`]. Its first columns are those of
-    /// the table of one process; the figures over processes follow. An empty table has only its headers.
-    ///
-    /// ```
-    /// use range_report::{MergedTable, Summary};
-    ///
-    /// let mut text = Vec::new();
-    /// Summary::merge([]).write_csv(MergedTable::Kernels, &mut text)?;
-    /// assert!(text.starts_with(b"Time (%),Total Time (ns),Instances,Avg (ns),"));
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// Errors of `out`.
-    pub fn write_csv(&self, table: MergedTable, mut out: impl io::Write) -> io::Result<()> {
-        out.write_all(merged_table(self, table).csv().as_bytes())
-    }
-}
 
 /// The tables and the losses.
 pub(crate) fn merged(merged: &MergedSummary, tables: &[MergedTable], options: &RenderOptions) -> String {
@@ -119,7 +49,8 @@ pub(crate) fn merged(merged: &MergedSummary, tables: &[MergedTable], options: &R
         }
     }
     // The tree has the GPU's work itself.
-    let mut one = Summary { elapsed_ns: 0, gpu: None, ..merged.as_one() };
+    let mut one = merged.as_one();
+    (one.elapsed_ns, one.gpu) = (0, None);
     one.losses.rows_without_median = 0; // no table here has medians
     if !one.tree.is_empty() && tables.contains(&MergedTable::Tree) {
         text += &phase_tree(&one, &titled("Phase Tree"), options);

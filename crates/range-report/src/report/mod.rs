@@ -5,7 +5,9 @@
 //! escaped, and wide characters count as the columns that they take on a terminal (see [`RenderOptions::raw_names`]).
 //!
 //! ```
-//! use range_report::{RenderOptions, Report, Summary};
+//! use range_report::{RenderOptions, Report};
+//! use range_report::SummaryExt as _;
+//! use range_model::Summary;
 //!
 //! let summary = Summary::default();
 //! let mut text = Vec::new();
@@ -36,7 +38,7 @@ mod nsys;
 mod nvprof;
 mod off_cpu;
 mod options;
-#[cfg(feature = "html")]
+#[cfg(feature = "page")]
 mod plain_calls;
 pub(crate) mod replays;
 mod streams;
@@ -51,38 +53,34 @@ mod why;
 
 #[cfg(feature = "compare")]
 pub(crate) use comparison::comparison_table;
-#[cfg(feature = "html")]
-pub(crate) use comparison::{change, gate_verdict, verdicts, verdicts_on_self_time};
+#[cfg(feature = "page")]
+pub use comparison::{change, gate_verdict, verdicts, verdicts_on_self_time};
 use envelope::{NO_RANGE, printed};
-#[doc(hidden)] // for the crates of this workspace
-pub use gpu_work::direction;
+pub(crate) use footer::losses_as_text;
 #[cfg(feature = "compare")]
 pub use kinds::MergedTable;
 pub use kinds::{FindingKinds, Report, TableStyle};
 #[cfg(feature = "compare")]
-pub(crate) use merged::merged_table;
-#[cfg(feature = "html")]
-pub(crate) use nodes::appended_figures;
-#[cfg(feature = "html")]
-pub(crate) use nsys::style_name;
+pub(crate) use merged::{merged, merged_table};
+#[cfg(feature = "page")]
+pub use nodes::appended_figures;
+#[cfg(feature = "page")]
+pub use nsys::style_name;
 pub(crate) use nvprof::{bytes as nvprof_bytes, time as nvprof_time};
 pub use options::RenderOptions;
-pub(crate) use table::Table;
-#[cfg(feature = "html")]
-pub(crate) use table::{Cell, Column, Unit};
+pub use table::Table;
+#[cfg(feature = "page")]
+pub use table::{Cell, Column, Unit};
 pub(crate) use tables::stream_table;
-#[cfg(feature = "html")]
-pub(crate) use tree::{Explained, explained};
+#[cfg(feature = "page")]
+pub use tree::{Explained, explained};
+pub(crate) use why::findings;
 
-use std::io;
+use range_model::Summary;
+use range_model::stats::Lean;
 
-use crate::Summary;
-use crate::stats::Lean;
-#[doc(hidden)] // for messages of the measuring crates
-pub use crate::text::escaped;
-pub(crate) use crate::text::label;
-use crate::text::names;
 use crate::text::width::wrapped;
+use range_model::names;
 
 /// The functions and titles of a report.
 struct Maker {
@@ -90,7 +88,7 @@ struct Maker {
     /// Its titles in the text, in either style.
     titles: [&'static str; 2],
     /// Its title and a sentence about its figures on the page; empty if it has no table there.
-    #[cfg_attr(not(feature = "html"), expect(dead_code))]
+    #[cfg_attr(not(feature = "page"), expect(dead_code))]
     page: [&'static str; 2],
     /// Its table, from which text, comma-separated values and the page are made; `None` for a report without a table.
     table: Option<MakeTable>,
@@ -189,8 +187,9 @@ pub(crate) fn table(summary: &Summary, report: Report) -> Option<cuda::Made> {
 }
 
 /// The notes in the footer of these reports.
-#[cfg(feature = "html")]
-pub(crate) fn notes(summary: &Summary, reports: &[Report], options: &RenderOptions) -> Vec<String> {
+#[cfg(feature = "page")]
+#[must_use]
+pub fn notes(summary: &Summary, reports: &[Report], options: &RenderOptions) -> Vec<String> {
     footer::notes(summary, reports, options, shows_approximate(summary, reports, options))
 }
 
@@ -205,8 +204,9 @@ fn shows_approximate(summary: &Summary, reports: &[Report], options: &RenderOpti
 }
 
 /// The tables of the page, each with its title and a description of its figures. The stream times follow the ranges.
-#[cfg(feature = "html")]
-pub(crate) fn page_tables(summary: &Summary) -> Vec<([&'static str; 2], Table)> {
+#[cfg(feature = "page")]
+#[must_use]
+pub fn page_tables(summary: &Summary) -> Vec<([&'static str; 2], Table)> {
     let mut tables = Vec::new();
     for maker in MAKERS.iter().filter(|maker| !maker.page[0].is_empty()) {
         let table = match maker.report {
@@ -221,59 +221,17 @@ pub(crate) fn page_tables(summary: &Summary) -> Vec<([&'static str; 2], Table)> 
     tables
 }
 
-impl Summary {
-    /// Prints these reports in the given order, then a footer with losses and explanations, if there are any. If
-    /// several reports are empty for the same reason, the reason is printed once, under all their titles.
-    ///
-    /// The text is written with a single call, so that it is not interleaved with output of other threads.
-    ///
-    /// ```
-    /// use range_report::{RenderOptions, Report, Summary};
-    ///
-    /// let mut summary = Summary::default();
-    /// summary.losses.stray_exits = 2;
-    /// let mut text = Vec::new();
-    /// summary.render(&[Report::Ranges], &RenderOptions::default(), &mut text)?;
-    /// let text = String::from_utf8_lossy(&text);
-    /// assert!(text.contains("No range was recorded."));
-    /// assert!(text.contains("2 exits"));
-    /// summary.render(&[Report::Tree], &RenderOptions::default(), std::io::stdout().lock())?;
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// Errors of `out`.
-    pub fn render(&self, reports: &[Report], options: &RenderOptions, mut out: impl io::Write) -> io::Result<()> {
-        out.write_all(rendered(self, reports, options).as_bytes())
-    }
-
-    /// Prints one report without the footer: an empty line, the title, an empty line, the report, an empty line.
-    /// (`nvprof` has its own two lines for a title, without an empty line after them.)
-    ///
-    /// ```
-    /// use range_report::{RenderOptions, Report, Summary, TableStyle};
-    ///
-    /// let mut text = Vec::new();
-    /// let options = RenderOptions::default().style(TableStyle::Legacy);
-    /// Summary::default().render_one(Report::Ranges, &options, &mut text)?;
-    /// assert!(text.starts_with(b"\nNVTX Push-Pop Range Statistics:\n\n"));
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// Errors of `out`.
-    pub fn render_one(&self, report: Report, options: &RenderOptions, mut out: impl io::Write) -> io::Result<()> {
-        out.write_all(maker(report).render(self, options).as_bytes())
-    }
+/// One report without the footer.
+pub(crate) fn rendered_one(summary: &Summary, report: Report, options: &RenderOptions) -> String {
+    maker(report).render(summary, options)
 }
 
 fn ranges(summary: &Summary, options: &RenderOptions) -> String {
     nsys::ranges(summary, options) + &streams::streams(summary, options)
 }
 
-fn rendered(summary: &Summary, reports: &[Report], options: &RenderOptions) -> String {
+/// These reports in the given order, then a footer with losses and explanations, if there are any.
+pub(crate) fn rendered(summary: &Summary, reports: &[Report], options: &RenderOptions) -> String {
     let because = summary.empty_because.as_deref();
     let first = if reports.contains(&Report::Why) { String::new() } else { why::first_lines(summary, options) };
     let texts = reports.iter().map(|report| maker(*report).render(summary, options)).in_vec();

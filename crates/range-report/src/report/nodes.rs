@@ -1,9 +1,9 @@
 //! Tables of the figures of nodes, from their declarations in `figures!`.
 
 use super::table::{Cell, Column, Table};
-use crate::stats::Lean;
-use crate::summary::schema::Figures;
-use crate::text::names;
+use range_model::names;
+use range_model::stats::Lean;
+use range_model::summary::schema::Figures;
 
 /// A table with the figures of nodes, and more of each.
 pub(super) fn table<F: Figures>(more: Vec<Column>) -> Table {
@@ -35,7 +35,7 @@ const OFF_CPU: &str = "Off CPU (ns)";
 const TOTAL: &str = "Total Time (ns)";
 
 /// The other figures that any of these nodes has, each with its index in [`Figures::shown`].
-pub(crate) fn appended_figures<'a, F: Figures + 'a>(nodes: impl Iterator<Item = &'a F>) -> Vec<(usize, Column)> {
+pub fn appended_figures<'a, F: Figures + 'a>(nodes: impl Iterator<Item = &'a F>) -> Vec<(usize, Column)> {
     let shown: Vec<Vec<Option<u64>>> = nodes.map(Figures::shown).in_vec();
     let total = F::HEADERS.iter().position(|header| *header == TOTAL);
     let total_of = |node: &[Option<u64>]| total.and_then(|total| *node.get(total)?).unwrap_or(0);

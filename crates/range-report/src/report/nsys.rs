@@ -6,10 +6,10 @@ use super::envelope::section;
 use super::kinds::TableStyle;
 use super::options::RenderOptions;
 use super::table::{Cell, Column, Layout, Table, Unit};
-use crate::stats::{Lean, order};
-use crate::text::names;
 use crate::text::number::Rounding;
-use crate::{Quantile, RangeStats, RangeStyle, Summary, Times};
+use range_model::names;
+use range_model::stats::{Lean, order};
+use range_model::{Quantile, RangeStats, RangeStyle, Summary, Times};
 
 /// `Ranges`: the range statistics, by total time.
 pub(crate) fn ranges(summary: &Summary, options: &RenderOptions) -> String {
@@ -81,7 +81,9 @@ fn style_row<'a>((label, range): &(Option<String>, &'a RangeStats), options: &Re
     Row { times: &range.times, below: None, names }
 }
 
-pub(crate) const fn style_name(style: RangeStyle) -> &'static str {
+/// `PushPop` or `StartEnd`.
+#[must_use]
+pub const fn style_name(style: RangeStyle) -> &'static str {
     match style {
         RangeStyle::PushPop => "PushPop",
         RangeStyle::StartEnd => "StartEnd",

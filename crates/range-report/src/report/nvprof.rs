@@ -10,9 +10,9 @@ use super::envelope::section;
 use super::gpu_work::{self, NO_ACTIVITY, Tally};
 use super::kinds::TableStyle;
 use super::options::RenderOptions;
-use crate::Summary;
-use crate::stats::{Lean, order};
 use crate::text::width::shorten;
+use range_model::Summary;
+use range_model::stats::{Lean, order};
 
 const GPU: &str = "GPU activities:";
 const API: &str = "API calls:";

@@ -5,8 +5,8 @@ use super::fitted::section_of;
 use super::gpu_work::printable;
 use super::options::RenderOptions;
 use super::table::{Cell, Column, Table};
-use crate::Summary;
-use crate::stats::Lean;
+use range_model::Summary;
+use range_model::stats::Lean;
 
 pub(crate) fn off_cpu(summary: &Summary, options: &RenderOptions) -> String {
     section_of(TITLES, table(summary, options), &["Share"], options)
@@ -51,7 +51,7 @@ pub(crate) fn table(summary: &Summary, options: &RenderOptions) -> Made {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::summary::OffCpuStats;
+    use range_model::summary::OffCpuStats;
 
     #[test]
     fn ranges_with_what_their_threads_waited_for() {

@@ -5,8 +5,8 @@ use super::kinds::FindingKinds;
 use super::kinds::Report;
 use super::kinds::TableStyle;
 use crate::analysis::Finding;
-use crate::stats::Lean;
 use crate::text::wording::Wording;
+use range_model::stats::Lean;
 
 /// The default of [`RenderOptions::hot_percent`].
 pub(super) const HOT_PERCENT: f64 = 90.0;
@@ -90,8 +90,10 @@ impl RenderOptions {
     }
 
     /// The kinds of findings that are switched off.
-    #[cfg(feature = "html")]
-    pub(crate) const fn switched_off(&self) -> FindingKinds {
+    #[cfg(feature = "page")]
+    #[doc(hidden)] // for the crate range-page
+    #[must_use]
+    pub const fn switched_off(&self) -> FindingKinds {
         self.without
     }
 

@@ -3,9 +3,9 @@
 use super::calls::{sorted, table_of};
 use super::table::{Cell, Table};
 use super::tables::plain;
-use crate::Summary;
-use crate::stats::Lean;
-use crate::summary::{CallStates, CallStats, RangeStyle, TreeNode};
+use range_model::Summary;
+use range_model::stats::Lean;
+use range_model::summary::{CallStates, CallStats, RangeStyle, TreeNode};
 
 /// The figures that are known of a call that is one range, beside its latency.
 const KNOWN: [&str; 3] = ["On thread", "On CPU", "Off CPU"];
@@ -50,8 +50,9 @@ fn others(summary: &Summary) -> Vec<CallStats> {
         row.domain = node.domain.clone();
         row.busy_ns = if all.instances > 0 { times.total_ns } else { 0 };
         if all.on_cpu_ns + all.off_cpu_ns > 0 {
-            let (on_cpu_ns, off_cpu_ns) = (all.on_cpu_ns, all.off_cpu_ns);
-            row.states = Some(CallStates { on_cpu_ns, off_cpu_ns, ..CallStates::default() });
+            let mut states = CallStates::default();
+            (states.on_cpu_ns, states.off_cpu_ns) = (all.on_cpu_ns, all.off_cpu_ns);
+            row.states = Some(states);
         }
         rows.push(row);
     }
@@ -91,8 +92,8 @@ fn add_all(nodes: &[TreeNode], of: &TreeNode, sum: &mut TreeNode) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::RangeStats;
-    use crate::Times;
+    use range_model::RangeStats;
+    use range_model::Times;
 
     fn node(name: &str, [calls, instances, total_ns]: [u64; 3], children: Vec<TreeNode>) -> TreeNode {
         TreeNode { calls, instances, total_ns, children, ..TreeNode::new(name) }

@@ -3,8 +3,8 @@
 use rustc_hash::FxHashMap;
 
 use crate::analysis::{Phases, either};
-use crate::stats::{Lean, order};
-use crate::{CapturedWork, GpuActivity, GraphWork};
+use range_model::stats::{Lean, order};
+use range_model::{CapturedWork, GpuActivity, GraphWork};
 
 const CAPTURED_MEANS: &str = "a row in brackets counts the graph nodes that a span of this name captured; the nearest \
                               row above without brackets replays them; times are sums";
@@ -12,10 +12,10 @@ const WITHOUT_TIMES: &str = "; replays recorded as a whole have no times of node
 const WITHOUT_WHOLE: &str = "; what was recorded as a whole is left out where other replays have times";
 pub(super) const OUTSIDE: &str = "(outside any range)";
 /// Stands for replays that were recorded as a whole, among kernels and copies.
-pub(crate) const WHOLE: &str = "[CUDA graph replays]";
+pub const WHOLE: &str = "[CUDA graph replays]";
 
 /// The phases that replay graphs, the longest replays first; `None` stands for work outside of any range.
-pub(crate) fn replayed<'a>(
+pub fn replayed<'a>(
     phases: &'a Phases<'a>,
     gpu: Option<&'a GpuActivity>,
 ) -> impl Iterator<Item = (Option<usize>, &'a GraphWork)> {
@@ -31,22 +31,22 @@ pub(crate) fn replayed<'a>(
 
 /// What was captured in one span and runs in another: a row below the one that replays.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Captured {
+pub struct Captured {
     /// 0 right below the span that replays.
-    pub(crate) depth: usize,
+    pub depth: usize,
     /// The span's name in brackets.
-    pub(crate) name: String,
+    pub name: String,
     /// Number of nodes that ran, those of spans inside it among them.
-    pub(crate) nodes: u64,
+    pub nodes: u64,
     /// Sum of their durations, in nanoseconds; `None` if no duration is known.
-    pub(crate) sum_ns: Option<u64>,
+    pub sum_ns: Option<u64>,
     /// Its part without spans inside it.
-    pub(crate) own_ns: Option<u64>,
+    pub own_ns: Option<u64>,
 }
 
 /// What replays of one span consist of, parents before their children, the largest first: so many rows, and below each
 /// that holds more, one for the rest.
-pub(crate) fn captured(graphs: &GraphWork, most: usize) -> Vec<Captured> {
+pub fn captured(graphs: &GraphWork, most: usize) -> Vec<Captured> {
     let mut all: Vec<Captured> = Vec::new();
     let mut places: FxHashMap<(Option<usize>, bool, &str), usize> = FxHashMap::default();
     let mut inside: Vec<Vec<usize>> = Vec::new();
@@ -141,7 +141,8 @@ pub(crate) fn captured_means<'a>(replayed: impl Iterator<Item = &'a GraphWork>) 
 
 /// The number of replays that were recorded as a whole, and the sum of their durations, in nanoseconds, if there are
 /// any.
-pub(crate) fn recorded_whole(phases: &Phases, gpu: Option<&GpuActivity>) -> Option<[u64; 2]> {
+#[must_use]
+pub fn recorded_whole(phases: &Phases, gpu: Option<&GpuActivity>) -> Option<[u64; 2]> {
     let add = |[count, ns]: [u64; 2], (_, graphs): (_, &GraphWork)| {
         [count.saturating_add(graphs.whole), ns.saturating_add(graphs.whole_ns)]
     };

@@ -8,9 +8,9 @@ use super::nsys::{Columns, Row, name_cell, statistics_table};
 use super::options::RenderOptions;
 use super::table::{Cell, Column, Table};
 use crate::analysis::nothing_enqueued;
-use crate::stats::{Lean, order};
-use crate::text::names;
-use crate::{StreamStats, Summary};
+use range_model::names;
+use range_model::stats::{Lean, order};
+use range_model::{StreamStats, Summary};
 
 /// The second table of `Ranges`: one row per range and stream, by total time. Empty if no range was timed on a stream.
 pub(crate) fn streams(summary: &Summary, options: &RenderOptions) -> String {
@@ -19,7 +19,7 @@ pub(crate) fn streams(summary: &Summary, options: &RenderOptions) -> String {
 
 const TITLES: [&str; 2] = [" ** Stream Time Summary (CUDA events):", "Stream Time Statistics (CUDA events):"];
 /// Title and a sentence for the page.
-#[cfg(feature = "html")]
+#[cfg(feature = "page")]
 pub(crate) const PAGE: [&str; 2] = [
     "Stream time",
     "Time between entry and exit on the stream (CUDA events), idle included. Empty: instances in which nothing was \

@@ -13,14 +13,15 @@
 use std::borrow::Cow;
 
 use super::options::RenderOptions;
-use crate::stats::Lean;
-use crate::text::joined;
 use crate::text::number::{Number, Rounding};
 use crate::text::width::Measure;
+use range_model::names::joined;
+use range_model::stats::Lean;
 
 /// One cell. Its variant determines how each form writes it: the text, comma-separated values, the page.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Cell {
+#[doc(hidden)] // for the crate range-page
+pub enum Cell {
     /// Text, even if it reads as a number.
     Text(String),
     /// A number if it reads as one: the tool treats every cell like this.
@@ -91,8 +92,9 @@ impl Cell {
 
 /// The quantity of a column's figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "html", derive(serde::Serialize), serde(rename_all = "lowercase"))]
-pub(crate) enum Unit {
+#[cfg_attr(feature = "page", derive(serde::Serialize), serde(rename_all = "lowercase"))]
+#[doc(hidden)] // for the crate range-page
+pub enum Unit {
     Text,
     Count,
     Ns,
@@ -100,9 +102,9 @@ pub(crate) enum Unit {
     Bytes,
     Number,
     /// A difference in nanoseconds.
-    #[cfg(feature = "html")]
+    #[cfg(feature = "page")]
     Difference,
-    #[cfg(feature = "html")]
+    #[cfg(feature = "page")]
     Ratio,
 }
 
@@ -120,10 +122,11 @@ enum InRest {
 /// One column: its header, the quantity of its figures, and its name on the page. If one of the names is empty, only
 /// the other form has the column.
 #[derive(Clone, Debug)]
-pub(crate) struct Column {
-    pub(crate) header: Cow<'static, str>,
-    pub(crate) page: Cow<'static, str>,
-    pub(crate) unit: Unit,
+#[doc(hidden)] // for the crate range-page
+pub struct Column {
+    pub header: Cow<'static, str>,
+    pub page: Cow<'static, str>,
+    pub unit: Unit,
     rest: InRest,
 }
 
@@ -182,7 +185,8 @@ impl Column {
         Self { rest: InRest::ShareOf(column), ..self }
     }
 
-    pub(crate) fn is_name(&self) -> bool {
+    #[must_use]
+    pub fn is_name(&self) -> bool {
         self.rest == InRest::Name
     }
 
@@ -221,9 +225,10 @@ impl Layout {
 
 /// The contents of a report: columns and rows of cells. A shorter row is filled with empty cells.
 #[derive(Clone, Debug)]
-pub(crate) struct Table {
-    pub(crate) columns: Vec<Column>,
-    pub(crate) rows: Vec<Vec<Cell>>,
+#[doc(hidden)] // for the crate range-page
+pub struct Table {
+    pub columns: Vec<Column>,
+    pub rows: Vec<Vec<Cell>>,
     pub(crate) rounding: Rounding,
     /// The text in place of a table without rows.
     pub(crate) absent: Option<&'static str>,

@@ -7,8 +7,8 @@ use super::nsys::Columns;
 use super::options::RenderOptions;
 use super::table::{Column, Table};
 use super::{calls, nodes, nsys, streams, tree};
-use crate::stats::Lean;
-use crate::{Summary, TreeNode};
+use range_model::stats::Lean;
+use range_model::{Summary, TreeNode};
 
 /// The form of cells in files.
 pub(super) fn plain() -> RenderOptions {

@@ -1,7 +1,10 @@
+use crate::SummaryExt as _;
+use std::io;
+
 use super::*;
 #[cfg(feature = "compare")]
 use crate::text::width::width_of;
-use crate::{CategoryStats, GpuActivity, KernelStats, RangeStats, RangeStyle, StreamStats, Times};
+use range_model::{CategoryStats, GpuActivity, KernelStats, RangeStats, RangeStyle, StreamStats, Times};
 
 fn times(durations: &[u64]) -> Times {
     Times {
@@ -365,13 +368,13 @@ fn with_wide_names() -> Summary {
     summary.categories =
         WIDE_NAMES.map(|name| CategoryStats { category: name.to_owned(), times: times(&[1_500]) }).into();
     summary.tree = WIDE_NAMES
-        .map(|name| crate::TreeNode {
+        .map(|name| range_model::TreeNode {
             name: name.to_owned(),
             calls: 2,
             instances: 2,
             total_ns: 4_000_000,
             self_ns: 4_000_000,
-            ..crate::TreeNode::default()
+            ..range_model::TreeNode::default()
         })
         .into();
     let kernels = WIDE_NAMES.map(|name| KernelStats { name: name.to_owned(), times: times(&[1_500, 2_500]) });
@@ -383,7 +386,7 @@ fn with_wide_names() -> Summary {
 #[test]
 fn lines_of_a_table_are_equally_wide_whatever_the_names() {
     let summary = with_wide_names();
-    let merged = crate::Summary::merge([summary.clone(), summary.clone()]);
+    let merged = range_model::Summary::merge([summary.clone(), summary.clone()]);
     for width in [80, 100, 160] {
         let options = RenderOptions::default().width(width);
         let mut tables: Vec<String> = [Report::Ranges, Report::Categories, Report::Kernels, Report::Torch]
@@ -429,8 +432,8 @@ fn colour_changes_no_word() {
     let mut summary = with_wide_names();
     summary.losses.stray_exits = 2;
     summary.elapsed_ns = 1_000;
-    summary.gpu.get_or_insert_default().total = crate::GpuWork::new(1, 1, 1);
-    let merged = crate::Summary::merge([summary.clone(), summary.clone()]);
+    summary.gpu.get_or_insert_default().total = range_model::GpuWork::new(1, 1, 1);
+    let merged = range_model::Summary::merge([summary.clone(), summary.clone()]);
     for style in [TableStyle::Current, TableStyle::Legacy] {
         for width in [60, 80, 200] {
             let plain = RenderOptions::default().width(width).style(style);

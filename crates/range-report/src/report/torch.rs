@@ -6,9 +6,9 @@ use super::envelope::{NO_RANGE, section, title};
 use super::gpu_work::{self, NO_ACTIVITY, Tally};
 use super::options::RenderOptions;
 use super::replays;
-use crate::stats::{Lean, Named, order};
 use crate::text::width::{blanks, cut, shorten, width_of};
-use crate::{CapturedWork, GpuActivity, GraphWork, MemoryKind, Summary, TreeNode};
+use range_model::stats::{Lean, Named, order};
+use range_model::{CapturedWork, GpuActivity, GraphWork, MemoryKind, Summary, TreeNode};
 
 const HEADERS: [&str; 11] = [
     "Name",
@@ -132,7 +132,7 @@ fn captured<'a>(graphs: impl IntoIterator<Item = &'a GraphWork>, options: &Rende
 /// Torch adds the kinds of memory of a copy, `(Pageable -> Device)`, which are not known here.
 fn operations(summary: &Summary, gpu: &GpuActivity, options: &RenderOptions) -> impl Iterator<Item = Row> {
     let memory_name = |kind: MemoryKind| {
-        gpu_work::direction(kind).map_or_else(|| "Memset".to_owned(), |direction| format!("Memcpy {direction}"))
+        kind.direction().map_or_else(|| "Memset".to_owned(), |direction| format!("Memcpy {direction}"))
     };
     gpu_work::operations(summary, gpu, memory_name, options).into_iter().map(Row::of_operation)
 }

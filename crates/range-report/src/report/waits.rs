@@ -5,8 +5,8 @@ use super::fitted::section_of;
 use super::gpu_work::printable;
 use super::options::RenderOptions;
 use super::table::{Cell, Column, Table};
-use crate::Summary;
-use crate::stats::Lean;
+use range_model::Summary;
+use range_model::stats::Lean;
 
 pub(crate) fn waits(summary: &Summary, options: &RenderOptions) -> String {
     section_of(TITLES, made(summary, options, NO_SPAN), &["Share", "Avg", "p99 without"], options)
@@ -80,7 +80,8 @@ fn made(summary: &Summary, options: &RenderOptions, nobody: &str) -> Made {
 mod tests {
     use super::*;
     use crate::Report;
-    use crate::summary::WaitStats;
+    use crate::SummaryExt as _;
+    use range_model::summary::WaitStats;
 
     const MS: u64 = 1_000_000;
 

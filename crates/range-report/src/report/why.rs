@@ -2,35 +2,20 @@
 
 use super::envelope::{section, title};
 use super::options::RenderOptions;
-use crate::Summary;
 use crate::analysis::{self, Evidence, Finding, FindingKind};
-use crate::stats::{Lean, order};
-use crate::summary::IdleCause;
 use crate::text::emphasis::Emphasis;
 use crate::text::width::wrapped;
+use range_model::Summary;
+use range_model::stats::{Lean, order};
+use range_model::summary::IdleCause;
 
 /// Findings that are printed below the first, at most.
 const MOST: usize = 4;
 const NOTHING: &str = "Nothing in the records says why.\n";
 
-impl Summary {
-    /// What is concluded of the run ([`findings`](Self::findings)), in the words, and without the kinds, that a reader
-    /// has chosen.
-    ///
-    /// ```
-    /// use range_report::{FindingKind, FindingKinds, RenderOptions, Summary, TreeNode};
-    ///
-    /// let mut step = TreeNode::new("step");
-    /// (step.calls, step.instances, step.total_ns, step.self_ns) = (10, 10, 5_000, 5_000);
-    /// let mut summary = Summary::default();
-    /// summary.tree = vec![step];
-    /// let options = RenderOptions::default().without(FindingKinds::of([FindingKind::MostOwnTime]));
-    /// assert!(summary.findings_with(&options).is_empty() && !summary.findings().is_empty());
-    /// ```
-    #[must_use]
-    pub fn findings_with(&self, options: &RenderOptions) -> Vec<Finding> {
-        options.kept(analysis::findings(self, options.wording()))
-    }
+/// The conclusions of a run in the words, and without the kinds, that a reader has chosen.
+pub(crate) fn findings(summary: &Summary, options: &RenderOptions) -> Vec<Finding> {
+    options.kept(analysis::findings(summary, options.wording()))
 }
 
 /// `Why`: how busy the GPU was and why not busier, and other findings that cost time.
@@ -41,7 +26,7 @@ pub(crate) fn why(summary: &Summary, options: &RenderOptions) -> String {
     if more.iter().all(is_outside_of_ranges) {
         let known = |finding: &Finding| [&all, &more].into_iter().flatten().any(|it| it.sentence == finding.sentence);
         let of_time = |finding: &Finding| finding.at_stake_ns > 0 && !known(finding);
-        let others = summary.findings_with(options).into_iter().filter(of_time).in_vec();
+        let others = findings(summary, options).into_iter().filter(of_time).in_vec();
         more.extend(others);
         more = in_turns(more);
     }
@@ -96,7 +81,8 @@ fn lines(findings: &[Finding], options: &RenderOptions) -> String {
 mod tests {
     use super::*;
     use crate::FindingKinds;
-    use crate::summary::{DeviceIdle, GpuIdle, SpanIdle};
+    use crate::SummaryExt as _;
+    use range_model::summary::{DeviceIdle, GpuIdle, SpanIdle};
 
     /// A device that six ranges keep idle, each for one more tenth of the run.
     fn run() -> Summary {

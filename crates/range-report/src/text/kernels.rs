@@ -5,7 +5,8 @@
 //! named after its function. If two kernels of a run would have the same name, both get all arguments, then their
 //! parameters, then their whole names.
 
-use crate::stats::{Lean, Named};
+use range_model::names::joined;
+use range_model::stats::{Lean, Named};
 
 /// How much of a signature stays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -53,7 +54,7 @@ fn shortened(name: &str, detail: Detail) -> String {
     }
     if detail == Detail::Parameters {
         out.push('(');
-        out.push_str(&super::joined(arguments(parameters).iter().map(|part| part_of(part, detail, 0)), ", "));
+        out.push_str(&joined(arguments(parameters).iter().map(|part| part_of(part, detail, 0)), ", "));
         out.push(')');
     }
     if out.is_empty() { name.to_owned() } else { out }
@@ -149,11 +150,7 @@ fn templated(text: &str, detail: Detail, depth: usize) -> String {
     } else {
         all.iter().map(|part| part_of(part, detail, depth + 1)).in_vec()
     };
-    if shown.is_empty() {
-        text[..from].to_owned()
-    } else {
-        format!("{}<{}>", &text[..from], super::joined(shown, ", "))
-    }
+    if shown.is_empty() { text[..from].to_owned() } else { format!("{}<{}>", &text[..from], joined(shown, ", ")) }
 }
 
 /// An argument: a type or a value.

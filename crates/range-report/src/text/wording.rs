@@ -1,7 +1,7 @@
 //! The form of names and numbers in sentences.
 
-use super::names::{self, escaped};
 use super::number::integer;
+use range_model::names::{self, escaped};
 
 /// A reader's choices for sentences; they are fields of [`RenderOptions`](crate::RenderOptions) with the same names.
 #[derive(Clone, Copy, Debug)]

@@ -13,6 +13,7 @@
 pub mod call_log;
 pub mod shapes;
 
+use tracing_gpu::SummaryExt as _;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;

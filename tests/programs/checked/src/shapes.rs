@@ -1,6 +1,7 @@
 //! Shapes of runs whose first line has a known answer, beside up to four busy threads a processor: one slow call in the
 //! middle, loops beside many awaited calls, timers that come late. The program measures the truth around its spans.
 
+use tracing_gpu::SummaryExt as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;

@@ -12,10 +12,10 @@ use opentelemetry_proto::tonic::metrics::v1::{
 };
 use opentelemetry_proto::tonic::resource::v1::Resource as ResourceMessage;
 use prost::Message;
+use range_model::stats::Lean;
+use range_model::summary::{Join, histogram_bucket};
+use range_model::{Process, Summary, Times};
 use range_report::export::{Family, Labels, Metrics, Rows};
-use range_report::stats::Lean;
-use range_report::summary::{Join, histogram_bucket};
-use range_report::{Process, Summary, Times};
 
 /// Eight buckets for each doubling, as [`Times::histogram`] has them.
 const SCALE: i32 = 3;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Acquire, Ordering::Release};
 
 use parking_lot::Mutex;
-use range_report::stats::{Keyed, Named};
+use range_model::stats::{Keyed, Named};
 
 use crate::record::RangeKey;
 use crate::session::catalog::CategoryName;

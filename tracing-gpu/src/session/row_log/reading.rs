@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
 use std::path::Path;
 
-use range_report::Process;
-use range_report::stats::order;
+use range_model::Process;
+use range_model::stats::order;
 
 use super::{CALL_ROW, CHUNK, NODE, NUMBER, OPEN, PAGE, PROCESS, ROW, ROWS, TEXT, THREAD};
 use crate::clock::Ticks;

@@ -1,8 +1,8 @@
 use std::sync::Barrier;
 use std::time::Duration;
 
-use range_report::summary::TreeNode;
-use range_report::{RangeStats, RangeStyle, Summary, Times};
+use range_model::summary::TreeNode;
+use range_model::{RangeStats, RangeStyle, Summary, Times};
 use tracing::{Span, info_span};
 use tracing_subscriber::prelude::*;
 

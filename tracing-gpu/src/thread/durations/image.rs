@@ -2,7 +2,7 @@
 
 use std::mem::offset_of;
 
-use range_report::stats::Distribution;
+use range_model::stats::Distribution;
 
 use super::{Durations, Sums};
 use crate::row_image::RowImage;

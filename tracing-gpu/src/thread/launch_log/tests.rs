@@ -15,7 +15,7 @@ use crate::{GpuLayer, GpuSubscriber};
 use gpu_activity::join::{self, Context, Join};
 use gpu_activity::record::{GpuOp, Kernel, Note, Work};
 use gpu_activity::totals::Totals;
-use range_report::RangeStyle;
+use range_model::RangeStyle;
 
 #[path = "tests/moved.rs"]
 mod moved;

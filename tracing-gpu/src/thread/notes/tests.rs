@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering::{Acquire, Release};
 use super::*;
 use crate::session::note_room::PIECE_BYTES;
 use gpu_activity::record::Instance;
-use range_report::RangeStyle;
+use range_model::RangeStyle;
 
 const NOTE: Note = own(0);
 

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use range_report::RangeStyle;
+use range_model::RangeStyle;
 
 use super::ThreadState;
 use crate::clock::{Ticks, read_counter};

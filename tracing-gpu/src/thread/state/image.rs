@@ -3,7 +3,7 @@
 use std::mem::offset_of;
 use std::ops::Range;
 
-use range_report::stats::Lean;
+use range_model::stats::Lean;
 
 use super::ThreadState;
 use crate::clock::Ticks;

@@ -1,6 +1,6 @@
 //! New spans, and their numbers while a timeline is written.
 
-use range_report::RangeStyle;
+use range_model::RangeStyle;
 use tracing_core::Metadata;
 use tracing_core::field::Visit;
 

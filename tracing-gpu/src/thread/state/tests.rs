@@ -51,7 +51,7 @@ fn a_slow_reading_of_the_processor_time_belongs_to_the_range_that_ended() {
     let thread = new_thread();
     let (long, slow) = (thread.thresholds.long, 100 * thread.thresholds.long);
     let [outer, inner] = [1, 2].map(|label| {
-        let key = RangeKey { label, category: 0, style: range_report::RangeStyle::PushPop };
+        let key = RangeKey { label, category: 0, style: range_model::RangeStyle::PushPop };
         thread.place(thread.node(0, key), key, None)
     });
     let (told, begun) = (Told::default(), thread.now());
@@ -79,7 +79,7 @@ fn a_slow_reading_of_the_processor_time_belongs_to_the_range_that_ended() {
 fn the_last_wait_is_looked_at_again_at_the_end_of_any_range() {
     for is_long in [false, true] {
         let thread = new_thread();
-        let key = RangeKey { label: 1, category: 0, style: range_report::RangeStyle::PushPop };
+        let key = RangeKey { label: 1, category: 0, style: range_model::RangeStyle::PushPop };
         let place = thread.place(thread.node(0, key), key, None);
         thread.session.endings.make(thread.index).expect("there is room");
         let waits = thread.coincidences.get_or_init(Box::default);

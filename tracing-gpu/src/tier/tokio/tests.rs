@@ -3,8 +3,8 @@ use std::time::{Duration, Instant};
 use tracing::{Span, info_span, trace, trace_span};
 use tracing_subscriber::prelude::*;
 
-use range_report::Summary;
-use range_report::summary::CallStates;
+use range_model::Summary;
+use range_model::summary::CallStates;
 
 use crate::{Output, Profiler};
 

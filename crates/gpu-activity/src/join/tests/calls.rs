@@ -1,13 +1,13 @@
 //! API calls: how long they are remembered, and which of them count.
 
-use range_report::stats::Keyed;
+use range_model::stats::Keyed;
 
 use super::{ActivityLosses, KEEP, api, called, join, losses, waits, with_calls};
 use crate::join::mere_calls::MereCall;
 use crate::join::{Join, Limits};
 use crate::record::{Api, Note};
 use crate::totals::Totals;
-use range_report::stats::Distribution;
+use range_model::stats::Distribution;
 use rustc_hash::FxHashMap;
 
 #[test]

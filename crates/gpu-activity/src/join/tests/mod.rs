@@ -1,12 +1,12 @@
 //! When calls and instances are forgotten, and the effects of hostile input.
 
-use range_report::stats::Keyed;
+use range_model::stats::Keyed;
 
 use super::*;
 use crate::record::{Instance, Kernel, Memory, Work};
 use proptest::prelude::*;
-use range_report::stats::Distribution;
-use range_report::{ActivityLosses, MemoryKind, RangeStyle};
+use range_model::stats::Distribution;
+use range_model::{ActivityLosses, MemoryKind, RangeStyle};
 
 mod calls;
 mod details;

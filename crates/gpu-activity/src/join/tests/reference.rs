@@ -7,7 +7,7 @@ use super::program::{Launched, Program, Span, delivered, sorted, threads};
 use super::*;
 use crate::totals::{NodeTotals, Range, RangeKernel};
 use proptest::strategy::ValueTree as _;
-use range_report::{GpuWork, MemoryWork};
+use range_model::{GpuWork, MemoryWork};
 
 fn timed(op: &&GpuOp) -> bool {
     op.start != 0

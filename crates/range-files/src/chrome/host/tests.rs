@@ -5,8 +5,8 @@ use serde_json::Value as Json;
 
 use super::super::Chrome;
 use super::{events, process};
-use range_report::summary::{Process, Summary};
-use range_report::timeline::{Item, Sink as _};
+use range_model::summary::{Process, Summary};
+use range_model::timeline::{Item, Sink as _};
 
 #[test]
 fn a_process_says_which_of_the_run_it_is() {

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::{events, file, of_phase, plain};
-use range_report::timeline::{Item, Range};
+use range_model::timeline::{Item, Range};
 
 #[test]
 fn ranges_have_what_is_theirs_however_many_kinds_alternate() {

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use super::{Identity, imported};
 use crate::joined::{Format, join};
 use crate::{Chrome, Sqlite};
-use range_report::summary::{MemoryKind, Process};
-use range_report::timeline::{Api, ApiCall, Call, Item, Kernel, Memory, Operation, Range, Sink, Value, Work};
-use range_report::{RangeStyle, Summary};
+use range_model::summary::{MemoryKind, Process};
+use range_model::timeline::{Api, ApiCall, Call, Item, Kernel, Memory, Operation, Range, Sink, Value, Work};
+use range_model::{RangeStyle, Summary};
 
 const FIRST: u64 = 1_763_652_942_007_999_999;
 const LATER: u64 = 1_234_567;

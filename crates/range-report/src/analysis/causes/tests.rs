@@ -1,5 +1,6 @@
 use super::*;
-use crate::summary::{
+use crate::SummaryExt as _;
+use range_model::summary::{
     CapturedWork, GpuActivity, GraphWork, IdleCauses, InstancesUse, KernelStats, MemoryStats, NodeWork, RangeUse,
     Sizes, Times,
 };

@@ -1,6 +1,7 @@
 use super::*;
-use crate::GpuActivity;
+use crate::SummaryExt as _;
 use proptest::prelude::*;
+use range_model::GpuActivity;
 
 fn node(name: &str, self_ns: u64, children: Vec<TreeNode>) -> TreeNode {
     TreeNode { name: name.to_owned(), self_ns, children, ..TreeNode::default() }

@@ -1,10 +1,10 @@
 use super::*;
-use crate::summary::{CallStates, OpenRange, RangeStyle};
+use range_model::summary::{CallStates, OpenRange, RangeStyle};
 
 fn times(durations: &[u64]) -> Times {
     let mut times = Times::new(durations.len() as u64, durations.iter().sum());
     for duration in durations {
-        let part = vec![(crate::summary::histogram_bucket(*duration), 1)];
+        let part = vec![(range_model::summary::histogram_bucket(*duration), 1)];
         times.histogram = Vec::join(&[&times.histogram, &part]);
     }
     times

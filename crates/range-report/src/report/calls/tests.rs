@@ -1,7 +1,8 @@
 use super::*;
 use crate::Report;
-use crate::summary::{ThreadStats, WaitStats};
+use crate::SummaryExt as _;
 use crate::text::width::width_of;
+use range_model::summary::{ThreadStats, WaitStats};
 
 fn call(name: &str, calls: u64, mean_ms: u64, busy_ms: u64, own_ms: u64) -> CallStats {
     const MS: u64 = 1_000_000;

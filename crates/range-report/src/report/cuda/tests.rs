@@ -1,6 +1,7 @@
 use super::*;
 use crate::Report;
-use crate::{ApiCallStats, GpuActivity, KernelStats, MemoryKind, MemoryStats, RangeStyle};
+use crate::SummaryExt as _;
+use range_model::{ApiCallStats, GpuActivity, KernelStats, MemoryKind, MemoryStats, RangeStyle};
 
 type Render = fn(&Summary, &RenderOptions) -> String;
 /// Functions for the texts of the reports.
@@ -185,7 +186,7 @@ fn kernels_by_range_start_outside_of_any() {
 
 #[test]
 fn events_of_openacc_have_the_columns_of_calls() {
-    let mut row = crate::OpenAccStats::new("acc_wait", times(2, 40));
+    let mut row = range_model::OpenAccStats::new("acc_wait", times(2, 40));
     row.place = Some("a.c:5".to_owned());
     let summary = Summary { openacc: vec![row], ..Summary::default() };
     let expected = "

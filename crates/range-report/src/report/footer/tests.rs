@@ -1,8 +1,9 @@
+use crate::Report;
+use crate::SummaryExt as _;
 use crate::report::RenderOptions;
-use crate::summary::{GpuIdle, MemoryKind, MemoryStats, Sizes};
-use crate::{
-    ActivityLosses, GpuActivity, GpuWork, Losses, OpenRange, RangeStats, RangeStyle, Report, StreamLosses, Summary,
-    Times,
+use range_model::summary::{GpuIdle, MemoryKind, MemoryStats, Sizes};
+use range_model::{
+    ActivityLosses, GpuActivity, GpuWork, Losses, OpenRange, RangeStats, RangeStyle, StreamLosses, Summary, Times,
 };
 
 fn text(summary: &Summary, reports: &[Report], options: &RenderOptions) -> String {

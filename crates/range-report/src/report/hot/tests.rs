@@ -1,5 +1,5 @@
 use super::*;
-use crate::{
+use range_model::{
     ApiCallStats, GpuActivity, GraphWork, KernelStats, MemoryKind, MemoryStats, NodeWork, Sizes, Times, TreeNode,
 };
 
@@ -89,10 +89,10 @@ fn the_percentage_can_be_chosen() {
 
 /// Kernels of equal time. `rows` has name, range and time of each.
 fn launched(kernels: &[&str], rows: &[(&str, &str, u64)]) -> Summary {
-    let range_kernels = rows.iter().map(|&(kernel, range, ns)| crate::RangeKernelStats {
+    let range_kernels = rows.iter().map(|&(kernel, range, ns)| range_model::RangeKernelStats {
         range: Some((None, range.to_owned())),
         style: Some(RangeStyle::PushPop),
-        ..crate::RangeKernelStats::new(kernel, times(1, ns))
+        ..range_model::RangeKernelStats::new(kernel, times(1, ns))
     });
     let gpu = GpuActivity {
         kernels: kernels.iter().map(|name| KernelStats::new(*name, times(1, 100_000))).collect(),
@@ -122,12 +122,12 @@ fn a_kernel_has_the_range_that_launched_most_of_it() {
         ],
     );
     let gpu = summary.gpu.as_mut().unwrap();
-    let lifetime = crate::RangeKernelStats {
+    let lifetime = range_model::RangeKernelStats {
         range: Some((None, "request".to_owned())),
         style: Some(RangeStyle::StartEnd),
-        ..crate::RangeKernelStats::new("copy", times(1, 100_000))
+        ..range_model::RangeKernelStats::new("copy", times(1, 100_000))
     };
-    gpu.range_kernels.extend([lifetime, crate::RangeKernelStats::new("copy", times(1, 100_000))]);
+    gpu.range_kernels.extend([lifetime, range_model::RangeKernelStats::new("copy", times(1, 100_000))]);
     let text = at(&summary, 80);
     let rows: Vec<&str> = text.lines().skip(7).take(4).collect();
     let expected = [

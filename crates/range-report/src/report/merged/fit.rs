@@ -8,7 +8,7 @@ use crate::report::options::RenderOptions;
 use crate::report::table::{Cell, Column, Layout, Table};
 use crate::text::number::{bytes_between, human, human_between, human_bytes, integer, percent};
 use crate::text::width::{shorten, width_of};
-use crate::{MergedSummary, RankTotals};
+use range_model::{MergedSummary, RankTotals};
 
 /// The least width at which names can be distinguished: figures are dropped before names get narrower.
 const LEAST_NAME: usize = 32;

@@ -6,9 +6,9 @@ use crate::report::gpu_work::{bracketed, nsys_call, printable};
 use crate::report::kinds::{MergedTable, TableStyle};
 use crate::report::nsys::style_name;
 use crate::report::options::RenderOptions;
-use crate::stats::{Named, order};
-use crate::text::names;
-use crate::{
+use range_model::names;
+use range_model::stats::{Named, order};
+use range_model::{
     MemoryKind, Merged, MergedActivity, MergedSummary, RangeLabel, RangeStyle, RankTotals, Sizes, Times, WorkPart,
 };
 

@@ -1,10 +1,12 @@
-use crate::summary::CallStates;
-use crate::summary::schema::Figures;
+use crate::MergedSummaryExt as _;
 use crate::text::width::width_of;
-use crate::{
+use crate::{MergedTable, RenderOptions, TableStyle};
+use range_model::summary::CallStates;
+use range_model::summary::schema::Figures;
+use range_model::{
     ApiCallStats, CallStats, CategoryStats, GpuActivity, GpuWork, KernelStats, MemoryKind, MemoryStats, MergedSummary,
-    MergedTable, NodeTotals, NodeWork, OpenRange, Process, ProjectionStats, RangeStats, RangeStyle, RenderOptions,
-    Sizes, StreamStats, Summary, TableStyle, Times, TreeNode,
+    NodeTotals, NodeWork, OpenRange, Process, ProjectionStats, RangeStats, RangeStyle, Sizes, StreamStats, Summary,
+    Times, TreeNode,
 };
 
 fn times(durations: &[u64]) -> Times {
@@ -459,4 +461,18 @@ fn rows_beyond_the_bound_are_summed_up() {
     let expected = "(3 more) 40.0 24.00 ms 6 4.000 ms - - - 2 6.000 ms 12.00 ms 18.00 ms 1.50 rank 3";
     assert_eq!(rest.join(" "), expected, "{text}");
     assert!(!printed(&merged, &RenderOptions::default().rows(4)).contains("more)"), "one more is as short");
+}
+
+#[test]
+fn events_of_openacc_have_one_row_a_label() {
+    let of_rank = |rank, durations: &[u64]| {
+        let mut row = range_model::OpenAccStats::new("acc_enqueue_upload", times(durations));
+        row.place = Some("a.c:5".to_owned());
+        Summary { openacc: vec![row], ..of(Some(rank), &[]) }
+    };
+    let merged = Summary::merge([of_rank(0, &[10, 30]), of_rank(1, &[70])]);
+    let mut text = Vec::new();
+    merged.write_csv(MergedTable::OpenAcc, &mut text).unwrap();
+    let text = String::from_utf8(text).unwrap();
+    assert!(text.contains(",acc_enqueue_upload@a.c:5,2,40,55.0,70,"), "{text}");
 }

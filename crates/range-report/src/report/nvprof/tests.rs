@@ -1,5 +1,5 @@
 use super::*;
-use crate::{
+use range_model::{
     ApiCallStats, GpuActivity, GraphWork, KernelStats, MemoryKind, MemoryStats, OpenAccStats, Process, Sizes, Times,
 };
 

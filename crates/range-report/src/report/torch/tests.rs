@@ -1,5 +1,5 @@
 use super::*;
-use crate::{ApiCallStats, CapturedWork, GpuWork, KernelStats, MemoryStats, NodeCalls, NodeWork, Sizes, Times};
+use range_model::{ApiCallStats, CapturedWork, GpuWork, KernelStats, MemoryStats, NodeCalls, NodeWork, Sizes, Times};
 
 /// Output of torch 2.11; `tests/golden/README.md` describes the program.
 const KERNELS: &str = include_str!("../../../../../tests/golden/torch/square_2.11.txt");

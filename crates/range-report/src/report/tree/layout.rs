@@ -2,10 +2,10 @@
 
 use crate::report::fitted::left_out;
 use crate::report::options::RenderOptions;
-use crate::stats::Lean;
 use crate::text::emphasis::Emphasis;
 use crate::text::number::percent;
 use crate::text::width::{blanks, shorten, width_of};
+use range_model::stats::Lean;
 
 /// The margin mark of the phase with the longest own time.
 pub(super) const SLOWEST: &str = ">>";

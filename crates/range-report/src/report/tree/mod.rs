@@ -10,22 +10,21 @@ use rustc_hash::FxHashMap;
 
 use super::calls::{percentile, quantile_text};
 use super::envelope::{NO_RANGE, section, title};
-use super::gpu_work;
 use super::nodes::appended_figures;
 use super::options::RenderOptions;
 use super::replays;
 use super::table::{Column, Unit};
 use crate::analysis::{self, Phases, Way};
-use crate::stats::{Lean, order};
-use crate::summary::schema::Figures;
-use crate::text::names;
 use crate::text::number::{human, human_bytes, human_inline, integer, share};
 use crate::text::width::{width_of, wrapped};
-use crate::{GpuActivity, GraphWork, MemoryWork, Summary};
 use layout::{BUSY, CALLS, COLUMNS, Known, Layout, Line};
+use range_model::names;
+use range_model::stats::{Lean, order};
+use range_model::summary::schema::Figures;
+use range_model::{GpuActivity, GraphWork, MemoryWork, Summary};
 use shape::{Entry, Shape};
-#[cfg(feature = "html")]
-pub(crate) use verdict::{Explained, explained};
+#[cfg(feature = "page")]
+pub use verdict::{Explained, explained};
 
 /// An absent time; its dash stands below the digits of the others.
 const NO_TIME: &str = "-   ";
@@ -138,7 +137,7 @@ fn copies(memory: &[MemoryWork], options: &RenderOptions) -> String {
         .iter()
         .filter(|work| work.operations > 0)
         .map(|work| {
-            let (what, one, several) = match gpu_work::direction(work.kind) {
+            let (what, one, several) = match work.kind.direction() {
                 Some(direction) => (format!("copied {direction}"), "copy", "copies"),
                 None => ("set".to_owned(), "set", "sets"),
             };

@@ -3,9 +3,9 @@
 //! Nothing here recurses, because a tree may be as deep as the program nests.
 
 use super::layout::SLOWEST;
-use crate::TreeNode;
 use crate::analysis::{OnGpu, Phase, Phases, WAYS, Way, either};
-use crate::stats::{Lean, order};
+use range_model::TreeNode;
+use range_model::stats::{Lean, order};
 
 /// The rows of a tree.
 pub(super) struct Shape<'a> {

@@ -4,7 +4,9 @@ mod verdict;
 mod waiting;
 
 use super::*;
-use crate::{CapturedWork, GpuWork, GraphWork, MemoryKind, NodeWork, Quantile, Report, TreeNode};
+use crate::Report;
+use crate::SummaryExt as _;
+use range_model::{CapturedWork, GpuWork, GraphWork, MemoryKind, NodeWork, Quantile, TreeNode};
 
 fn node(name: &str, calls: u64, total_ns: u64, self_ns: u64, children: Vec<TreeNode>) -> TreeNode {
     TreeNode { name: name.to_owned(), calls, instances: calls, total_ns, self_ns, children, ..TreeNode::default() }

@@ -3,16 +3,16 @@
 use std::cmp::Reverse;
 
 use super::shape::Entry;
-#[cfg(feature = "html")]
+#[cfg(feature = "page")]
 use crate::FindingKinds;
 use crate::analysis::{Evidence, Finding, FindingKind, Phases, awaited_for, lived};
 use crate::report::options::RenderOptions;
-#[cfg(feature = "html")]
+#[cfg(feature = "page")]
 use crate::report::replays;
-use crate::stats::{Lean, Named, order};
 use crate::text::number::{human_inline, integer, share};
 use crate::text::width::{blanks, shorten, width_of, wrapped};
-use crate::{RangeStats, RangeStyle, Summary, TreeNode};
+use range_model::stats::{Lean, Named, order};
+use range_model::{RangeStats, RangeStyle, Summary, TreeNode};
 
 /// Number of phases named in a line.
 const SLOWEST: usize = 3;
@@ -30,7 +30,7 @@ const LEFT_OUT: &str = ": the order above leaves it out";
 /// The figures that exclude a first call of more than half of its row: in reports with a ranking of phases, and on a
 /// page, which ranks phases by all of their time.
 const OF_OTHERS: &str = "Avg/Call and the order above are of later calls";
-#[cfg(feature = "html")]
+#[cfg(feature = "page")]
 const OF_OTHERS_ON_PAGE: &str = "Avg/Call is of later calls";
 /// The legend of the `+` behind calls. Spans from before the window, and instances that an exit below them split, also
 /// have it.
@@ -269,21 +269,23 @@ fn beside(summary: &Summary) -> String {
 
 /// The explanation of the tree's figures for a page. The page shows all phases, has lines of any length, and lists the
 /// slowest phases itself.
-#[cfg(feature = "html")]
+#[cfg(feature = "page")]
 #[derive(Debug)]
-pub(crate) struct Explained {
+pub struct Explained {
     /// The base of 100 %, with the wall time if that is known.
-    pub(crate) whole: Option<String>,
+    pub whole: Option<String>,
     /// The findings and the legends of occurring marks, a sentence each.
-    pub(crate) sentences: Vec<String>,
+    pub sentences: Vec<String>,
 }
 
-#[cfg(feature = "html")]
-pub(crate) fn explained(summary: &Summary, phases: &Phases, without: FindingKinds) -> Explained {
+/// What the page says about the figures of its tree, without findings of these kinds.
+#[cfg(feature = "page")]
+#[must_use]
+pub fn explained(summary: &Summary, phases: &Phases, without: FindingKinds) -> Explained {
     let wide = &RenderOptions::default().width(1_000).without(without);
     let all = &wide.kept(crate::analysis::in_phases(summary, phases, wide.wording()))[..];
     let findings = &Findings { all, phases, options: wide };
-    let waits = crate::text::joined(findings.most_awaited(wide.columns()), ", ");
+    let waits = range_model::names::joined(findings.most_awaited(wide.columns()), ", ");
     let mut sentences = Vec::new();
     if !waits.is_empty() {
         sentences.push(format!("~~ {}{waits}", FindingKind::MostAwaited.lead()));

@@ -26,6 +26,7 @@
 //! tokio_unstable"`, nothing is followed: tokio tells the layer when each task was woken, so each call that is not
 //! polled beside others or a timer.
 
+use tracing_gpu::SummaryExt as _;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::future::{pending, poll_fn};

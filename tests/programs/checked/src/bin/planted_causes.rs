@@ -16,6 +16,7 @@
 //! This proves, of the claims of the profiler (`Summary::waits`): how many causes it names, that it names nobody else,
 //! and that it claims nothing where nothing is in common. A cause counts if it made others wait at least 15 times.
 
+use tracing_gpu::SummaryExt as _;
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::{Command, ExitCode, exit};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};

@@ -11,6 +11,7 @@
 //! hold it alike, whatever their values. Some servers are followed, so that it is told who wakes whom; in others that
 //! is inferred. This proves that the report names the planted value, and no value where there is none.
 
+use tracing_gpu::SummaryExt as _;
 use std::collections::BTreeMap;
 use std::process::{Command, ExitCode, exit};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};

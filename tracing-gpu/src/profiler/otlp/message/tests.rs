@@ -1,5 +1,5 @@
 use proptest::prelude::*;
-use range_report::summary::RangeStats;
+use range_model::summary::RangeStats;
 
 use super::*;
 

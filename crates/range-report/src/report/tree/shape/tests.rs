@@ -1,6 +1,7 @@
 use super::*;
-use crate::Summary;
+use crate::SummaryExt as _;
 use crate::analysis::FindingKind;
+use range_model::Summary;
 
 fn node(name: &str, total_ns: u64, self_ns: u64, children: Vec<TreeNode>) -> TreeNode {
     TreeNode { name: name.to_owned(), calls: 1, instances: 1, total_ns, self_ns, children, ..TreeNode::default() }

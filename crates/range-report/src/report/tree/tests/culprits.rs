@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 
 use super::*;
-use crate::Times;
-use crate::stats::Distribution;
-use crate::summary::CallStats;
+use range_model::Times;
+use range_model::stats::Distribution;
+use range_model::summary::CallStats;
 
 const MS: u64 = 1_000_000;
 

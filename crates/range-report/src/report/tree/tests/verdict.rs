@@ -1,8 +1,8 @@
 //! The sentences below the tree.
 
 use super::*;
-use crate::summary::ThreadStats;
-use crate::{Losses, OpenRange, RangeStats, RangeStyle, Times};
+use range_model::summary::ThreadStats;
+use range_model::{Losses, OpenRange, RangeStats, RangeStyle, Times};
 
 /// The text below the table.
 fn said(summary: &Summary, width: usize) -> String {

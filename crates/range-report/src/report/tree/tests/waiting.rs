@@ -1,8 +1,8 @@
 //! Waiting, a single long call, and quantiles.
 
 use super::*;
-use crate::Quantile;
-use crate::summary::{LongestInstance, ThreadStats};
+use range_model::Quantile;
+use range_model::summary::{LongestInstance, ThreadStats};
 
 const MS: u64 = 1_000_000;
 
