@@ -6,12 +6,11 @@
 //! ```
 
 use tests::with;
-use tracing_gpu::SummaryExt as _;
 use tracing_gpu::summary::{
     ApiCallStats, GpuActivity, GpuWork, KernelStats, MemoryKind, MemoryStats, MemoryWork, NodeCalls, NodeWork,
     ProjectionStats, RangeKernelStats, RangeStats, RangeStyle, Sizes, Times, TreeNode,
 };
-use tracing_gpu::{RenderOptions, Report, Summary};
+use tracing_gpu::{RenderOptions, Report, Summary, SummaryExt as _};
 
 fn main() -> std::io::Result<()> {
     let width = std::env::args().nth(1).and_then(|width| width.parse().ok()).unwrap_or(100);

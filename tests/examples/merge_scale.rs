@@ -6,11 +6,9 @@
 use std::fs;
 use std::io;
 use std::time::Instant;
-use tracing_gpu::MergedSummaryExt as _;
-use tracing_gpu::SummaryExt as _;
 
 use tracing_gpu::summary::{CallStats, GpuActivity, KernelStats, Process, Quantile, RangeStats, Times, TreeNode};
-use tracing_gpu::{RenderOptions, Summary};
+use tracing_gpu::{MergedSummaryExt as _, RenderOptions, Summary, SummaryExt as _};
 
 fn times(rank: u64, row: u64) -> Times {
     let mut times = Times::new(1_000 + row, 1_000_000 * (row + 1) + rank);

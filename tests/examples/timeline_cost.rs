@@ -11,10 +11,9 @@ use std::error::Error;
 use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
-use tracing_gpu::SummaryExt as _;
 
 use tracing::{info_span, subscriber::set_global_default};
-use tracing_gpu::{Output, Profiler, Summary};
+use tracing_gpu::{Output, Profiler, Summary, SummaryExt as _};
 use tracing_subscriber::prelude::*;
 
 const RANGES: u64 = 1_000_000;

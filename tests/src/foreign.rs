@@ -4,8 +4,7 @@ use crate::installed;
 use crate::recorder::{TemporaryFile, example};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use tracing_gpu::Summary;
-use tracing_gpu::SummaryExt as _;
+use tracing_gpu::{Summary, SummaryExt as _};
 
 /// A part of what `tests/install` fetches: `headers`, `v2` or `python`.
 ///

@@ -4,9 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Output, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use tracing_gpu::SummaryExt as _;
 
-use tracing_gpu::Summary;
+use tracing_gpu::{Summary, SummaryExt as _};
 
 /// The command, built with the workspace's profile.
 ///

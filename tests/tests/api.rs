@@ -5,14 +5,12 @@ use std::error::Error;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use tracing_gpu::MergedSummaryExt as _;
-use tracing_gpu::SummaryExt as _;
 
 use tests::recorder::TemporaryFile;
 use tracing_gpu::summary::OpenRange;
 use tracing_gpu::{
-    Comparison, Domain, Gpu, JsonError, MergedTable, Output, Profiler, RangeStyle, RenderOptions, Report, Summary,
-    TreeNode,
+    Comparison, Domain, Gpu, JsonError, MergedSummaryExt as _, MergedTable, Output, Profiler, RangeStyle,
+    RenderOptions, Report, Summary, SummaryExt as _, TreeNode,
 };
 
 /// A reader that fails.

@@ -4,8 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 
-const FEATURES: [&str; 10] =
-    ["cuda", "cudarc", "flamegraph", "html", "injection", "json", "parquet", "perfetto", "server", "sqlite"];
+const FEATURES: [&str; 9] = ["cuda", "cudarc", "html", "injection", "json", "parquet", "perfetto", "server", "sqlite"];
 
 /// The linked crates, each with its licence if that differs from ours.
 fn crates(arguments: &[&str]) -> BTreeSet<String> {

@@ -11,18 +11,14 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use tests::usage::Usage;
 use tests::with;
-use tracing_gpu::MergedSummaryExt as _;
-use tracing_gpu::SummaryExt as _;
 
 use scenario::{BOTH, LAYER, TemporaryFile, command, outcome};
 use tests::recorder::example;
-use tracing::info_span;
-use tracing::subscriber::with_default;
 use tracing_gpu::summary::{
     ApiCallStats, CategoryStats, GpuActivity, GpuWork, KernelStats, MemoryKind, MemoryStats, NodeWork, ProjectionStats,
     Sizes, StreamStats, Times,
 };
-use tracing_gpu::{Output, Profiler, RenderOptions, Summary};
+use tracing_gpu::{MergedSummaryExt as _, RenderOptions, Summary, SummaryExt as _};
 
 /// A folder of its own, which the destructor removes.
 struct Folder(PathBuf);
@@ -59,12 +55,8 @@ fn every_form_is_written_after_the_report() {
     for tier in BOTH {
         let folder = Folder::new(tier);
         let at = |name: &str| folder.0.join(name).display().to_string();
-        let setting = format!(
-            "report=ranges,json={},folded={},flamegraph={}",
-            at("%r-%p.json"),
-            at("%h.folded"),
-            at("100%%.svg")
-        );
+        let setting =
+            format!("report=ranges,json={},folded={},gpu_trace={}", at("%r-%p.json"), at("%h.folded"), at("100%%.txt"));
         let mut command = command("defaults", tier);
         let ran = outcome(command.env("TRACING_GPU", setting).env("RANK", "3").env("TRACING_GPU_RUN_ID", "nightly"));
         assert!(ran.status.success() && ran.stderr.contains("Range Summary ("), "{tier}: {}", ran.stderr);
@@ -84,8 +76,7 @@ fn every_form_is_written_after_the_report() {
         let covered: u64 = own_times(&summary.tree);
         assert_eq!(folded.lines().map(weight).sum::<u64>(), covered, "{folded}");
         assert!(folded.lines().any(|line| line.starts_with("outer;inner ")), "{folded}");
-        let svg = fs::read_to_string(folder.0.join("100%.svg")).expect("a flame graph");
-        assert!(svg.contains(&format!(r#"total_samples="{covered}""#)) && svg.trim_end().ends_with("</svg>"), "{svg}");
+        assert!(files.iter().any(|name| name == "100%.txt"), "{files:?}");
     }
 }
 
@@ -127,12 +118,12 @@ fn a_file_that_cannot_be_written_is_one_line() {
 
 #[test]
 fn each_file_has_its_line_and_finish_returns_them() {
-    let setting = "report=ranges,json=/dev/full,folded=/no/such/a\nb,flamegraph=/dev/full";
+    let setting = "report=ranges,json=/dev/full,folded=/no/such/a\nb,gpu_trace=/dev/full";
     let lines = [
         "cannot write the report to `/no/such/folder/report.txt`: No such file or directory (os error 2)",
         "cannot write the JSON to `/dev/full`: No space left on device (os error 28)",
         "cannot write the folded stacks to `/no/such/a\\nb`: No such file or directory (os error 2)",
-        "cannot write the flame graph to `/dev/full`: No space left on device (os error 28)",
+        "cannot write the GPU trace to `/dev/full`: No space left on device (os error 28)",
     ];
     for tier in BOTH {
         let start = format!("tracing-gpu: {}{AGAIN}\ntracing-gpu: {}{AGAIN}\n", lines[0], lines[2]);
@@ -204,38 +195,6 @@ fn a_file_that_is_in_use_is_one_line() {
     assert!(ran.stderr.starts_with(&line) && ran.stderr.contains("Range Summary ("), "{}", ran.stderr);
     assert_eq!(ran.stderr.matches("tracing-gpu:").count(), 1, "{}", ran.stderr);
     assert_eq!(fs::metadata(&copy.0).expect("a file").len(), before);
-}
-
-/// The last window of a run may be empty; its other files are written as well.
-#[test]
-fn a_flame_graph_of_nothing_says_so() {
-    let says_so = |path: &Path| {
-        let svg = fs::read_to_string(path).expect("a flame graph");
-        assert!(
-            svg.starts_with("<?xml ")
-                && svg.contains("xmlns=\"http://www.w3.org/2000/svg\"")
-                && svg.ends_with("</svg>\n"),
-            "{svg}"
-        );
-        assert!(svg.contains(">No range took any time: there is nothing to draw.</text>"), "{svg}");
-    };
-    let file = TemporaryFile::new("empty.svg");
-    let setting = format!("out=none,flamegraph={}", file.0.display());
-    let mut command = command("defaults", LAYER);
-    let ran = outcome(command.env("TRACING_GPU", setting).env("TRACING_GPU_FILTER", "off"));
-    assert_eq!((ran.status.code(), ran.stderr.as_str()), (Some(0), ""));
-    says_so(&file.0);
-
-    let (svg, json) = (TemporaryFile::new("reset.svg"), TemporaryFile::new("reset.json"));
-    fs::write(&svg.0, "of an older run").expect("a file can be written");
-    let builder = Profiler::builder().nvtx(false).output(Output::None).flamegraph(&svg.0).json(&json.0);
-    let profiler = builder.build().expect("a profiler");
-    with_default(profiler.subscriber(), || info_span!("warm-up").in_scope(|| ()));
-    assert_eq!(profiler.summary().ranges.len(), 1);
-    profiler.reset();
-    profiler.finish().expect("both can be written");
-    says_so(&svg.0);
-    assert_eq!(summary(&json.0).ranges, []);
 }
 
 /// The files of several processes, joined again.

@@ -6,11 +6,10 @@ use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 use tests::{in_time, with};
-use tracing_gpu::SummaryExt as _;
 
 use serde::Deserialize;
-use tracing_gpu::Summary;
 use tracing_gpu::summary::StreamLosses;
+use tracing_gpu::{Summary, SummaryExt as _};
 
 /// The output of `gpu_timed`.
 #[derive(Debug, Deserialize)]

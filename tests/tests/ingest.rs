@@ -3,12 +3,11 @@
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
-use tracing_gpu::SummaryExt as _;
 
 use tests::launcher::Folder;
 use tracing::{Dispatch, Span, dispatcher::with_default, info_span};
 use tracing_gpu::summary::{ActivityLosses, CallStates, InterferenceStats};
-use tracing_gpu::{ClockPair, Gpu, Output, Profiler, ProfilerBuilder, Report, Summary, TimedQueue};
+use tracing_gpu::{ClockPair, Gpu, Output, Profiler, ProfilerBuilder, Report, Summary, SummaryExt as _, TimedQueue};
 use tracing_subscriber::prelude::*;
 
 /// The GPU's clock counts from another moment.

@@ -9,13 +9,13 @@ mod scenario;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
-use tracing_gpu::MergedSummaryExt as _;
-use tracing_gpu::SummaryExt as _;
 
 use scenario::{BOTH, LAYER, TemporaryFile, command, instances, outcome};
 use serde_json::{Value, json};
 use tests::json_schema::wrong_with;
-use tracing_gpu::{Comparison, JsonError, MergedTable, RenderOptions, Report, Summary};
+use tracing_gpu::{
+    Comparison, JsonError, MergedSummaryExt as _, MergedTable, RenderOptions, Report, Summary, SummaryExt as _,
+};
 
 fn schema() -> Value {
     serde_json::from_str(Summary::JSON_SCHEMA).expect("the schema is JSON")
@@ -216,7 +216,6 @@ fn the_largest_numbers_do_no_harm() {
             let _no_table = summary.write_csv(*report, &mut out);
         }
         summary.write_folded(&mut out).expect("writing to memory");
-        let _too_long = summary.write_flamegraph(&mut out);
         summary.write_folded_gpu(&mut out).expect("writing to memory");
         let empty = Summary::default();
         let comparison = Comparison::of([("a", &summary), ("b", &empty), ("c", &summary), ("d", &empty)]);

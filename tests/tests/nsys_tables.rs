@@ -8,11 +8,10 @@ mod activity;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
-use tracing_gpu::SummaryExt as _;
 
 use serde_json::Value;
 use tracing_gpu::summary::{RangeStats, RangeStyle, Times};
-use tracing_gpu::{RenderOptions, Report, Summary};
+use tracing_gpu::{RenderOptions, Report, Summary, SummaryExt as _};
 
 macro_rules! cases {
     ($($name:ident: $what:literal,)*) => {

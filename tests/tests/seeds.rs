@@ -6,9 +6,8 @@ mod nvprof;
 #[path = "seeds/torch.rs"]
 mod torch;
 
-use tracing_gpu::SummaryExt as _;
 use tracing_gpu::summary::{RangeStats, Times};
-use tracing_gpu::{Comparison, RenderOptions, Report, Summary, TableStyle};
+use tracing_gpu::{Comparison, RenderOptions, Report, Summary, SummaryExt as _, TableStyle};
 
 /// A program whose phases ran once each: name and duration.
 type Phases = [(&'static str, u64); 4];

@@ -7,13 +7,12 @@ use std::path::PathBuf;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
-use tracing_gpu::SummaryExt as _;
 
 use tests::launcher::Folder;
 use tracing::dispatcher::with_default;
 use tracing::{Dispatch, Instrument as _, info_span};
 use tracing_gpu::summary::Times;
-use tracing_gpu::{ClockPair, Output, Profiler, ProfilerBuilder, Summary, TreeNode, Windows};
+use tracing_gpu::{ClockPair, Output, Profiler, ProfilerBuilder, Summary, SummaryExt as _, TreeNode, Windows};
 use tracing_subscriber::prelude::*;
 
 fn builder() -> ProfilerBuilder {

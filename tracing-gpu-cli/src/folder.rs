@@ -12,10 +12,9 @@ use std::io::{self, Write as _};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use tracing_gpu::SummaryExt as _;
 
 use nvtx_rs::environment::variable;
-use tracing_gpu::{RowFileSummary, Summary, read_row_file};
+use tracing_gpu::{RowFileSummary, Summary, SummaryExt as _, read_row_file};
 
 /// The variable that names the folder in the environment of measured processes.
 pub(crate) const VARIABLE: &str = "TRACING_GPU_RUN";

@@ -128,7 +128,6 @@
 //! - `cuda` (default): time on the GPU, by CUPTI and by CUDA events. Its build needs no toolkit.
 //! - `cudarc`: `AsStream` for the streams of cudarc 0.19. It works with any CUDA version and linking mode of cudarc
 //!   that the application picks. Sets `cuda`.
-//! - `signals` (default): `ProfilerBuilder::on_signal`, which `init` and `install` set. Unix only.
 //! - `injection`: for a library that NVTX or an OpenACC runtime loads: `Profiler::nvtx_tool`, and `Profiler::openacc`,
 //!   which receives the events of that runtime. Takes `backtrace`.
 //! - `foreign`: `ProfilerBuilder::foreign_ranges`, NVTX ranges of C and C++ code in the program. It defines the symbol
@@ -139,9 +138,6 @@
 //! - `json`: `Summary::write_json` and `read_json` under a versioned JSON Schema (`Summary::JSON_SCHEMA`); `Serialize`
 //!   and `Deserialize` for [`Summary`]; `Comparison`, which puts runs side by side; `Summary::merge`, which joins the
 //!   processes of a run. Takes `serde` and `serde_json`.
-//! - `flamegraph`: the SVG of a flame graph, drawn by the crate `inferno`. **inferno is under the CDDL-1.0**, a
-//!   copyleft licence for its own files, not under MIT or Apache-2.0 as this crate is. Without the feature inferno is
-//!   not built; [`Summary::write_folded`] writes the files that inferno's programs read.
 //! - `parquet`: `ProfilerBuilder::parquet`, datasets for DuckDB and Spark. Takes `parquet`, without arrow.
 //! - `server`: `metrics`, figures for a `/metrics` route; `tower::FollowLayer`, [`follow()`] for each request of a
 //!   server on axum, tonic or hyper. Takes `tower-layer` and `tower-service`.
@@ -192,7 +188,7 @@ mod sampler;
 mod sampler;
 mod samples;
 mod session;
-#[cfg(all(unix, feature = "signals"))]
+#[cfg(unix)]
 mod signals;
 mod span;
 #[cfg(feature = "cuda")]

@@ -112,11 +112,11 @@ pub extern "C" fn begin_child() {
 pub(crate) fn watch_forks(_hook: extern "C" fn()) {}
 
 /// A signal handler: it gets the signal, its sender, and the interrupted state.
-#[cfg(all(unix, feature = "signals"))]
+#[cfg(unix)]
 pub(crate) type Handler = extern "C" fn(i32, *mut libc::siginfo_t, *mut libc::c_void);
 
 /// Installs a signal handler. The function must be async-signal-safe.
-#[cfg(all(unix, feature = "signals"))]
+#[cfg(unix)]
 pub(crate) fn handle_signal(signal: i32, handler: Handler) -> io::Result<()> {
     // SAFETY: zeros are a valid `sigaction` with an empty mask. The handler has the signature for these flags and lives
     // as long as the program; our caller vouches that it is async-signal-safe.
@@ -130,18 +130,18 @@ pub(crate) fn handle_signal(signal: i32, handler: Handler) -> io::Result<()> {
 }
 
 /// Whether a signal has its default action: nobody handles or ignores it. Async-signal-safe.
-#[cfg(all(unix, feature = "signals"))]
+#[cfg(unix)]
 pub(crate) fn takes_default_course(signal: i32) -> bool {
     handler_of(signal) == libc::SIG_DFL
 }
 
 /// Whether this function handles a signal. Async-signal-safe.
-#[cfg(all(unix, feature = "signals"))]
+#[cfg(unix)]
 pub(crate) fn is_handled_by(signal: i32, handler: Handler) -> bool {
     handler_of(signal) == handler as *const () as libc::sighandler_t
 }
 
-#[cfg(all(unix, feature = "signals"))]
+#[cfg(unix)]
 fn handler_of(signal: i32) -> libc::sighandler_t {
     // SAFETY: zeros are a valid `sigaction`. Sets nothing, and writes one struct.
     unsafe {
@@ -152,7 +152,7 @@ fn handler_of(signal: i32) -> libc::sighandler_t {
 }
 
 /// Performs the default action of a signal now, on this thread. Async-signal-safe.
-#[cfg(all(unix, feature = "signals"))]
+#[cfg(unix)]
 pub(crate) fn take_default_course(signal: i32) {
     // SAFETY: POSIX lists all four functions as async-signal-safe. Zeros are a valid set of signals.
     unsafe {
@@ -167,7 +167,7 @@ pub(crate) fn take_default_course(signal: i32) {
 }
 
 /// Whether this process sent itself the signal, by `raise` or `kill`. For a signal handler, with its argument.
-#[cfg(all(unix, feature = "signals"))]
+#[cfg(unix)]
 pub(crate) fn is_from_itself(info: *const libc::siginfo_t) -> bool {
     const BY_RAISE: i32 = -6; // `SI_TKILL` of Linux
     let is_sent = |code| matches!(code, libc::SI_USER | libc::SI_QUEUE | BY_RAISE);
@@ -178,7 +178,7 @@ pub(crate) fn is_from_itself(info: *const libc::siginfo_t) -> bool {
 }
 
 /// Blocks the calling thread for this many seconds. Async-signal-safe.
-#[cfg(all(unix, feature = "signals"))]
+#[cfg(unix)]
 pub(crate) fn sleep_in_handler(seconds: u8) {
     // SAFETY: POSIX lists the function as async-signal-safe; it writes the remaining time to the struct that it reads.
     unsafe {
@@ -188,14 +188,14 @@ pub(crate) fn sleep_in_handler(seconds: u8) {
 }
 
 /// Wakes a thread from a signal handler. It uses memory alone, because a program may close any descriptor.
-#[cfg(all(unix, feature = "signals"))]
+#[cfg(unix)]
 pub(crate) struct Bell(std::cell::UnsafeCell<std::mem::MaybeUninit<libc::sem_t>>);
 
-#[cfg(all(unix, feature = "signals"))]
+#[cfg(unix)]
 // SAFETY: a semaphore may be used by several threads.
 unsafe impl Sync for Bell {}
 
-#[cfg(all(unix, feature = "signals"))]
+#[cfg(unix)]
 impl Bell {
     pub(crate) const fn new() -> Self {
         Self(std::cell::UnsafeCell::new(std::mem::MaybeUninit::zeroed()))

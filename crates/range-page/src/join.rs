@@ -271,8 +271,7 @@ fn not_whole() -> io::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::WriteHtml as _;
-    use crate::{HtmlLimits, HtmlSink};
+    use crate::{HtmlLimits, HtmlSink, WriteHtml as _};
     use range_model::summary::{IdleCause, RangeStyle, Summary};
     use range_model::timeline::{
         ApiCall, Call, CallWait, IdleTime, Item, Mark, Operation, OperationName, Projection, Range, Sink, Value,

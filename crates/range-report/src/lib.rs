@@ -8,7 +8,7 @@
 //! - [`SummaryExt`] and [`MergedSummaryExt`] are all that a summary can be asked. The data itself is in `range-model`.
 //! - [`SummaryExt`] and [`MergedSummaryExt`]: all that a summary can be asked. The data itself is in `range-model`.
 //! - [`report`] prints them as tables in the forms of `nsys stats`, `nvprof` and `torch.profiler`.
-//! - [`export`] writes them as files: CSV, JSON, folded stacks, flame graphs. Pages are of the crate `range-page`,
+//! - [`export`] writes them as files: CSV, JSON, folded stacks. Pages are of the crate `range-page`,
 //!   timelines of `range-files`.
 //!
 //! Nothing here measures: no `tracing`, no NVTX, no CUDA, no clock and no environment variable. Data comes in, text and

@@ -215,19 +215,6 @@ pub trait SummaryExt: Sized {
     /// Errors of `out`.
     fn write_folded_gpu(&self, out: impl io::Write) -> io::Result<()>;
 
-    /// Writes the phase tree as a flame graph: an SVG that a browser opens, and that can be searched and zoomed with
-    /// the mouse.
-    ///
-    /// The widths are those of [`write_folded`](Self::write_folded). If no phase spent any time, as right after a
-    /// reset, the picture says so. The crate `inferno` draws it. inferno is under the CDDL-1.0, not under the licence
-    /// of this crate: whoever distributes a program with the feature `flamegraph` must state where inferno's source is.
-    ///
-    /// # Errors
-    ///
-    /// Errors of `out`; and if all phases together took more than 292 years.
-    #[cfg(feature = "flamegraph")]
-    fn write_flamegraph(&self, out: impl io::Write) -> io::Result<()>;
-
     /// The JSON Schema (draft 2020-12) of [`write_json`](Self::write_json). Its text is also in the repository, as
     /// `crates/range-report/schema/summary.schema.json`.
     #[cfg(feature = "json")]
@@ -329,11 +316,6 @@ impl SummaryExt for Summary {
 
     fn write_folded_gpu(&self, mut out: impl io::Write) -> io::Result<()> {
         out.write_all(folded::of_gpu_time(self).as_bytes())
-    }
-
-    #[cfg(feature = "flamegraph")]
-    fn write_flamegraph(&self, mut out: impl io::Write) -> io::Result<()> {
-        out.write_all(&folded::flamegraph(self)?)
     }
 
     #[cfg(feature = "json")]

@@ -4,10 +4,8 @@ use arbitrary::Unstructured;
 use range_model::Summary;
 #[cfg(feature = "browser")]
 use range_page::WriteHtml as _;
-use range_report::MergedSummaryExt as _;
-use range_report::SummaryExt as _;
 use range_report::export::CsvFlavor;
-use range_report::{Comparison, MergedTable, RenderOptions, Report};
+use range_report::{Comparison, MergedSummaryExt as _, MergedTable, RenderOptions, Report, SummaryExt as _};
 use serde_json::{Value, json};
 
 use super::summary::comes_back;
@@ -45,7 +43,6 @@ pub(crate) fn shown(summary: &Summary) {
     summary.write_stream_csv(&mut out).expect("writing to memory");
     summary.write_folded(&mut out).expect("writing to memory");
     summary.write_folded_gpu(&mut out).expect("writing to memory");
-    let _too_long = summary.write_flamegraph(&mut out);
 }
 
 fn merged(all: &[Summary]) {

@@ -5,9 +5,8 @@ use range_files::{Chrome, Sqlite};
 use range_model::Summary;
 use range_model::summary::{CategoryStats, RangeStats, RangeStyle, Times, TreeNode};
 use range_model::timeline::{Call, Item, Mark, Range, Sink, Value as Payload};
-use range_report::SummaryExt as _;
 use range_report::export::CsvFlavor;
-use range_report::{RenderOptions, Report};
+use range_report::{RenderOptions, Report, SummaryExt as _};
 use rusqlite::Connection;
 use serde_json::Value;
 
@@ -68,8 +67,6 @@ pub fn run(data: &[u8]) {
     tables(&summary);
     values(&summary);
     folded(&summary);
-    let mut flame_graph = Vec::new();
-    summary.write_flamegraph(&mut flame_graph).expect("short times");
     trace(&names, &summary);
     database(&names, &summary);
     #[cfg(feature = "browser")]

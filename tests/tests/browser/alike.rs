@@ -4,10 +4,9 @@ use range_model::timeline::{Call, Ending, Item, Range, Sink};
 use range_page::HtmlSink;
 use serde_json::json;
 use tests::with;
-use tracing_gpu::SummaryExt as _;
 use tracing_gpu::analysis::{Finding, FindingKind};
 use tracing_gpu::summary::{LongestInstance, TreeNode};
-use tracing_gpu::{RenderOptions, Report, Summary};
+use tracing_gpu::{RenderOptions, Report, Summary, SummaryExt as _};
 
 use crate::chromium::Browser;
 use crate::{NOTHING, written};

@@ -1,9 +1,8 @@
 //! The page of a run with a baseline: its comparison section has the numbers of `Comparison`.
 
 use std::path::Path;
-use tracing_gpu::SummaryExt as _;
 
-use tracing_gpu::{Comparison, Output, Profiler, Summary};
+use tracing_gpu::{Comparison, Output, Profiler, Summary, SummaryExt as _};
 
 use crate::chromium::Browser;
 use crate::compared::{by, click_header, expected, names, rows, run, texts};

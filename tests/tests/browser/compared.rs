@@ -1,9 +1,8 @@
 //! Runs side by side on a page of their own, whose contents equal those of `Comparison`.
 
-use tracing_gpu::WriteHtml as _;
 use tracing_gpu::compare::InRun;
 use tracing_gpu::summary::{Process, RangeStats, RangeStyle, Times};
-use tracing_gpu::{Comparison, RenderOptions, Summary};
+use tracing_gpu::{Comparison, RenderOptions, Summary, WriteHtml as _};
 
 use crate::chromium::Browser;
 use crate::{NOTHING, folder, written};

@@ -1,12 +1,11 @@
 //! The page's reasons for an idle GPU, compared with the report `idle` of the same run.
 
 use std::collections::BTreeMap;
-use tracing_gpu::SummaryExt as _;
 
 use range_model::timeline::{IdleTime, OperationName, Work};
 use serde_json::Value;
 use tracing_gpu::summary::IdleCause;
-use tracing_gpu::{RenderOptions, Report};
+use tracing_gpu::{RenderOptions, Report, SummaryExt as _};
 
 use crate::chromium::Browser;
 use crate::invented::Run;

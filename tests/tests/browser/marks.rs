@@ -4,10 +4,8 @@ use range_model::timeline::Sink;
 use range_page::HtmlSink;
 use serde_json::json;
 use tests::with;
-use tracing_gpu::SummaryExt as _;
-use tracing_gpu::WriteHtml as _;
 use tracing_gpu::summary::{CallStats, LongestInstance, Quantile, RangeStats, RangeStyle, Times, TreeNode};
-use tracing_gpu::{Comparison, RenderOptions, Report, Summary};
+use tracing_gpu::{Comparison, RenderOptions, Report, Summary, SummaryExt as _, WriteHtml as _};
 
 use crate::chromium::Browser;
 use crate::{NOTHING, folder, written};

@@ -1,12 +1,11 @@
 //! Actions of a reader.
 
 use serde_json::json;
-use tracing_gpu::WriteHtml as _;
 
 use range_page::HtmlSink;
 use tests::with;
-use tracing_gpu::Summary;
 use tracing_gpu::summary::{ApiCallStats, CapturedWork, GpuActivity, GpuWork, GraphWork, NodeWork, Times, TreeNode};
+use tracing_gpu::{Summary, WriteHtml as _};
 
 use crate::chromium::Browser;
 use crate::invented::Run;

@@ -1,9 +1,8 @@
 //! CUDA graphs: what is recorded at each level, and which spans captured it.
 
 use tracing::info_span;
-use tracing_gpu::SummaryExt as _;
 use tracing_gpu::summary::{CapturedKernel, CapturedWork, GraphWork, TreeNode};
-use tracing_gpu::{Gpu, Graphs, Output, Profiler, ProfilerBuilder, RenderOptions, Report};
+use tracing_gpu::{Gpu, Graphs, Output, Profiler, ProfilerBuilder, RenderOptions, Report, SummaryExt as _};
 
 use crate::fake::{ADD_KERNEL, COPY, Fake, GRAPH, LAUNCH, Place, monotonic};
 use crate::profiler::{HANDLE, finish, start};

@@ -2,12 +2,11 @@
 
 use std::process::Command;
 use std::time::Duration;
-use tracing_gpu::SummaryExt as _;
 
 use tests::in_time;
 use tests::launcher::{Folder, binary};
 use tracing_gpu::summary::{ActivityLosses, IdleCause};
-use tracing_gpu::{RenderOptions, Report, Summary};
+use tracing_gpu::{RenderOptions, Report, Summary, SummaryExt as _};
 
 use super::made_up::{empty_library, folder, set};
 use super::unset;

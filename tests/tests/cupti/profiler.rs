@@ -5,11 +5,10 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use tests::with;
-use tracing_gpu::SummaryExt as _;
 
 use tracing::{info_span, subscriber::set_global_default};
 use tracing_gpu::summary::{ActivityLosses, GpuActivity, RangeStyle, TreeNode};
-use tracing_gpu::{Gpu, Output, Profiler, ProfilerBuilder, Report, Summary};
+use tracing_gpu::{Gpu, Output, Profiler, ProfilerBuilder, Report, Summary, SummaryExt as _};
 use tracing_subscriber::prelude::*;
 
 use crate::fake::{Fake, LAUNCH, Place, RUNTIME_LAUNCH, SLIGHT, SYNCHRONIZE};

@@ -3,10 +3,9 @@
 use std::fs;
 use std::io::Read as _;
 use std::process::{Command, Stdio};
-use tracing_gpu::SummaryExt as _;
 
 use tests::recorder::example;
-use tracing_gpu::Summary;
+use tracing_gpu::{Summary, SummaryExt as _};
 
 use crate::scenario::{BOTH, command, outcome};
 use crate::{Folder, summary};
@@ -58,13 +57,7 @@ fn a_pipe_that_nobody_reads_is_one_line() {
     let folder = Folder::new("unread");
     let at = |name: &str| folder.0.join(name).display().to_string();
     ["pipe", "other"].iter().for_each(|name| pipe(&at(name)));
-    let named = [
-        ("out", "report"),
-        ("json", "JSON"),
-        ("folded", "folded stacks"),
-        ("flamegraph", "flame graph"),
-        ("trace", "trace"),
-    ];
+    let named = [("out", "report"), ("json", "JSON"), ("folded", "folded stacks"), ("trace", "trace")];
     for (key, what) in named {
         // If the program waits for a reader, `timeout` kills it.
         let mut child = Command::new("timeout");
@@ -88,7 +81,7 @@ fn a_pipe_whose_reader_leaves_early_holds_nobody_up() {
     let folder = Folder::new("early");
     let path = folder.0.join("pipe").display().to_string();
     pipe(&path);
-    for (key, is_told) in [("trace", true), ("json", false), ("folded", false), ("flamegraph", false)] {
+    for (key, is_told) in [("trace", true), ("json", false), ("folded", false)] {
         let mut child = Command::new("timeout");
         child.args(["-s", "KILL", "60"]).arg(example("spans")).args(["timeline", "layer"]);
         child.env("TRACING_GPU", format!("report=ranges,{key}={path}")).env_remove("NVTX_INJECTION64_PATH");

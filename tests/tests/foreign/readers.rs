@@ -6,9 +6,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use tests::foreign::folder;
 use tests::json_schema::wrong_with;
-use tracing_gpu::SummaryExt as _;
 use tracing_gpu::summary::{CategoryStats, RangeStats, Times, TreeNode};
-use tracing_gpu::{CsvFlavor, Report, Summary};
+use tracing_gpu::{CsvFlavor, Report, Summary, SummaryExt as _};
 
 /// The output of `readers.py` for these lines.
 fn read_by_python(what: &str, lines: &[Value]) -> Value {

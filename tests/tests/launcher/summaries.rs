@@ -4,11 +4,10 @@ use std::fs;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Command, Output, Stdio};
-use tracing_gpu::SummaryExt as _;
 
 use tests::launcher::{Folder, command};
-use tracing_gpu::Summary;
 use tracing_gpu::summary::{RangeStats, Times};
+use tracing_gpu::{Summary, SummaryExt as _};
 
 const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/golden/json");
 

@@ -2,12 +2,11 @@
 //! every call after us.
 
 use std::process::Command;
-use tracing_gpu::SummaryExt as _;
 
 use tests::foreign::{Summarised, compile, headers};
 use tests::nsight::{profile, release_example};
 use tests::recorder::TemporaryFile;
-use tracing_gpu::Summary;
+use tracing_gpu::{Summary, SummaryExt as _};
 
 use crate::compare::{agree, rows};
 

@@ -4,13 +4,12 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use tracing_gpu::SummaryExt as _;
 
 use tests::foreign;
 use tests::launcher::{Folder, binary};
 use tests::nsight::{Row, profile};
-use tracing_gpu::Summary;
 use tracing_gpu::summary::RangeStyle;
+use tracing_gpu::{Summary, SummaryExt as _};
 
 use crate::compare::{rows, same_counts};
 

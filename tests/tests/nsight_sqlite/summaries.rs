@@ -1,13 +1,12 @@
 //! Reports with sums: compared with the definitions, and with our own tables of a summary with the same values.
 
 use std::collections::BTreeMap;
-use tracing_gpu::SummaryExt as _;
 
 use tracing_gpu::summary::{
     ApiCallStats, GpuActivity, KernelStats, MemoryKind, MemoryStats, ProjectionStats, RangeKernelStats, RangeStats,
     RangeStyle, Times,
 };
-use tracing_gpu::{RenderOptions, Report, Summary};
+use tracing_gpu::{RenderOptions, Report, Summary, SummaryExt as _};
 
 use crate::expected::{Expected, Groups, label, sizes, times};
 use crate::generate::PROCESS;

@@ -3,14 +3,13 @@
 
 use std::collections::HashMap;
 use tests::with;
-use tracing_gpu::SummaryExt as _;
 
 use super::golden;
 use tracing_gpu::summary::{
     ApiCallStats, GpuActivity, KernelStats, MemoryKind, MemoryStats, ProjectionStats, RangeKernelStats, RangeStyle,
     Sizes, Times,
 };
-use tracing_gpu::{RenderOptions, Report, Summary};
+use tracing_gpu::{RenderOptions, Report, Summary, SummaryExt as _};
 
 /// The cells of a printed row by their headers, without separators.
 type Printed = HashMap<String, String>;

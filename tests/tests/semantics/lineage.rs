@@ -1,8 +1,7 @@
 //! The parents of spans, and which spans are measured at all.
 
-use tracing_gpu::SummaryExt as _;
 use tracing_gpu::summary::{TreeNode, WaitStats};
-use tracing_gpu::{RenderOptions, Report};
+use tracing_gpu::{RenderOptions, Report, SummaryExt as _};
 
 use super::*;
 

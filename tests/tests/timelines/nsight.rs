@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use tracing_gpu::SummaryExt as _;
 
 use tracing_gpu::summary::{RangeStyle, Times};
-use tracing_gpu::{Report, Summary};
+use tracing_gpu::{Report, Summary, SummaryExt as _};
 
 use crate::agree;
 use crate::read::Run;

@@ -4,12 +4,11 @@ use std::collections::BTreeMap;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use tracing_gpu::SummaryExt as _;
 
 use rusqlite::{Connection, OpenFlags};
 use serde_json::Value;
-use tracing_gpu::Summary;
 use tracing_gpu::summary::RangeStyle;
+use tracing_gpu::{Summary, SummaryExt as _};
 
 use crate::Rows;
 use crate::scenario::{Ran, command, outcome};

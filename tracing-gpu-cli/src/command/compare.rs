@@ -2,9 +2,8 @@
 
 use std::io;
 use std::path::PathBuf;
-use tracing_gpu::WriteHtml as _;
 
-use tracing_gpu::{Comparison, RenderOptions, Summary};
+use tracing_gpu::{Comparison, RenderOptions, Summary, WriteHtml as _};
 
 use super::options::Compare;
 use super::{files, report};

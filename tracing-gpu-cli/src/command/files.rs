@@ -9,12 +9,11 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
-use tracing_gpu::SummaryExt as _;
 
 use tracing_gpu::joined::{self, Format};
 use tracing_gpu::summary::Process;
 use tracing_gpu::timeline::Sink as _;
-use tracing_gpu::{Chosen, HtmlSink, Output, RenderOptions, Summary};
+use tracing_gpu::{Chosen, HtmlSink, Output, RenderOptions, Summary, SummaryExt as _};
 
 use super::options::{Processes, Run};
 use crate::{complain, folder, system};

@@ -5,11 +5,11 @@ use std::fs::{self, File};
 use std::io::{self, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use tracing_gpu::MergedSummaryExt as _;
-use tracing_gpu::SummaryExt as _;
 
 use tracing_gpu::summary::{MergedSummary, OffCpuStats, Process, RangeStats, RangeStyle};
-use tracing_gpu::{Chosen, FindingKinds, MergedTable, Output, RenderOptions, Report, Summary};
+use tracing_gpu::{
+    Chosen, FindingKinds, MergedSummaryExt as _, MergedTable, Output, RenderOptions, Report, Summary, SummaryExt as _,
+};
 
 use super::files::{self, Files};
 use super::options::{Print, Processes, Run};

@@ -4,7 +4,6 @@
 //! add a row here and a method to the builder. The grammar of `TRACING_GPU`, the check that no two outputs go to one
 //! file, the messages, the opening and the writing follow the table.
 
-use range_report::SummaryExt as _;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -12,8 +11,8 @@ use range_files::{Chrome, is_compressed};
 use range_model::names::escaped;
 use range_model::timeline::Sink;
 use range_model::{Process, Summary};
-use range_report::RenderOptions;
 use range_report::export::GpuTrace;
+use range_report::{RenderOptions, SummaryExt as _};
 
 use super::lasting::LastingFile;
 #[cfg(any(feature = "parquet", feature = "sqlite"))]
@@ -39,7 +38,6 @@ pub(crate) const TABLE: &[Row] = &[
     Row { key: "baseline",   label: "the baseline",       needs: "feature `html`",       how: BASELINE },
     Row { key: "json",       label: "the JSON",           needs: "feature `json`",       how: JSON },
     Row { key: "folded",     label: "the folded stacks",  needs: "",                     how: FOLDED },
-    Row { key: "flamegraph", label: "the flame graph",    needs: "feature `flamegraph`", how: FLAMEGRAPH },
 ];
 
 /// The reports, where they go to a file. The profiler prints them.
@@ -134,11 +132,6 @@ const JSON: Option<How> = Some(How::AtEnd(|summary, options, out| Ok(summary.wri
 const JSON: Option<How> = None;
 
 const FOLDED: Option<How> = Some(How::AtEnd(|summary, _, out| summary.write_folded(out)));
-
-#[cfg(feature = "flamegraph")]
-const FLAMEGRAPH: Option<How> = Some(How::AtEnd(|summary, _, out| summary.write_flamegraph(out)));
-#[cfg(not(feature = "flamegraph"))]
-const FLAMEGRAPH: Option<How> = None;
 
 /// Writes a summary in the form of an output.
 type Form = fn(&Summary, &RenderOptions, &mut Vec<u8>) -> io::Result<()>;

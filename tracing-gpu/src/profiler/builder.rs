@@ -344,7 +344,6 @@ impl ProfilerBuilder {
     /// the first such profiler is built, nothing changes: `trap '' INT TERM` of a shell works, and background commands
     /// of a shell script survive Ctrl-C. If the program handles the signal later, the profiler leaves it to the
     /// program: with `tokio::signal::ctrl_c()` the program shuts down gracefully, and the guard prints. Unix only.
-    #[cfg(feature = "signals")]
     pub fn on_signal(mut self, on: bool) -> Self {
         self.config.on_signal = Some(on);
         self
@@ -506,14 +505,6 @@ impl ProfilerBuilder {
     /// ```
     pub fn folded(self, path: impl Into<PathBuf>) -> Self {
         self.file("folded", path)
-    }
-
-    /// Draws a flame graph to a file, as [`write_flamegraph`](crate::SummaryExt::write_flamegraph) does, when the
-    /// profiler ends, after the report. Its name may hold `%h`, `%p` and `%r`; see
-    /// [`Output::File`](crate::Output::File).
-    #[cfg(feature = "flamegraph")]
-    pub fn flamegraph(self, path: impl Into<PathBuf>) -> Self {
-        self.file("flamegraph", path)
     }
 
     /// Writes a timeline while the program runs: Chrome trace events, which ui.perfetto.dev and chrome://tracing open.

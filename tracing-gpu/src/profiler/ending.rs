@@ -1,7 +1,6 @@
 //! All ways to end a profiler: `finish`, drop, the exit hook, a signal, and without a report. Prints the reports and
 //! writes the files.
 
-use range_report::SummaryExt as _;
 use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed};
@@ -11,7 +10,7 @@ use nvtx_rs::environment::variable;
 use parking_lot::Mutex;
 use range_model::stats::Lean;
 use range_model::{Summary, TreeNode};
-use range_report::{RenderOptions, Report};
+use range_report::{RenderOptions, Report, SummaryExt as _};
 
 use super::builder::printed_in;
 use super::complaint::complain;
@@ -331,7 +330,7 @@ fn together(errors: Vec<io::Error>) -> io::Result<()> {
 
 /// Finishes the profilers before a signal ends the process.
 pub(super) fn watch_signals() {
-    #[cfg(all(unix, feature = "signals"))]
+    #[cfg(unix)]
     if let Err(error) = crate::signals::finish_on_signal(finish_all) {
         complain(&format!("SIGINT and SIGTERM print no report: cannot start the thread for it: {error}"));
     }

@@ -79,7 +79,7 @@ const SETTINGS: [(&str, Set); 22] = [
     ("every", |config, value| duration(value).map(|every| config.every = Some(every))),
     ("rotate", |config, value| rotation(value).map(|rotate| config.rotate = Some(rotate))),
     ("otlp", otlp),
-    ("signals", |config, value| signals(value).map(|on| config.on_signal = Some(on))),
+    ("signals", |config, value| switch(value).map(|on| config.on_signal = Some(on))),
 ];
 
 /// Applies the text of `TRACING_GPU`. Returns a line for every part that is unknown or invalid, and for every key that
@@ -274,14 +274,6 @@ fn otlp(config: &mut Config, value: &str) -> Result<(), Refused> {
     }
 }
 
-fn signals(value: &str) -> Result<bool, Refused> {
-    let on = switch(value)?;
-    if on && !cfg!(feature = "signals") {
-        return Err(Refused::Needs { features: "feature `signals`", with_value: false });
-    }
-    Ok(on)
-}
-
 fn refused(value: &str, expected: &str) -> Refused {
     Refused::Value { value: value.to_owned(), expected: expected.to_owned() }
 }
@@ -324,6 +316,11 @@ fn refused_key(item: &str) -> String {
     if let Ok(report) = item.parse::<Report>() {
         let other = if report == Report::Tree { Report::Ranges } else { Report::Tree };
         return format!("TRACING_GPU: `{item}` is a report: write report={item}, or report={other}+{item} for both");
+    }
+    if item.split_once('=').is_some_and(|(key, _)| key.trim() == "flamegraph") {
+        return "TRACING_GPU: `flamegraph` is no longer a key: `html` writes a page with flame graphs, and `folded` the \
+                stacks that inferno-flamegraph draws"
+            .to_owned();
     }
     let filter = item.split_once('=').filter(|(key, _)| key.trim() == "filter").map(|(_, filter)| filter.trim());
     if let Some(filter) = filter.or(Some(item).filter(|word| word.parse::<LevelFilter>().is_ok())) {

@@ -110,7 +110,7 @@ impl ProfilerBuilder {
             ENDED => return Err(InstallError::Ended),
             _ => {}
         }
-        self.config.on_signal.get_or_insert(cfg!(feature = "signals"));
+        self.config.on_signal.get_or_insert(true);
         self.config.off_cpu.get_or_insert(true);
         let profiler = self.build()?;
         if !profiler.is_enabled() {

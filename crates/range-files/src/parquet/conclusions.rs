@@ -1,12 +1,12 @@
 //! The rows of a summary: states, waits and findings of a window.
 
-use range_report::SummaryExt as _;
 use std::io;
 
 use super::group::Cell::{self, Nothing, Number, Text};
 use super::rows::{number, optional};
 use super::schema::Dataset;
 use range_model::summary::{CallStates, CallStats, IdleCause, IdleCauses, Summary};
+use range_report::SummaryExt as _;
 use range_report::report::RenderOptions;
 
 /// The rows of one window.

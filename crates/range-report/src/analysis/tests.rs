@@ -1,8 +1,7 @@
-use crate::SummaryExt as _;
 use proptest::prelude::*;
 
 use super::*;
-use crate::{RenderOptions, Report};
+use crate::{RenderOptions, Report, SummaryExt as _};
 use range_model::summary::{
     CallStates, CallStats, DeviceIdle, GpuIdle, LongestInstance, OffCpuStats, RangeUse, ThreadStats, WaitStats,
 };

@@ -2,7 +2,7 @@
 //! JSON; its figures for Prometheus.
 //!
 //! All of it takes data and a writer, and opens no file. The profiler of the crate `tracing-gpu` writes files at the
-//! end of a run, by `ProfilerBuilder::json`, `ProfilerBuilder::folded`, `ProfilerBuilder::flamegraph`.
+//! end of a run, by `ProfilerBuilder::json` and `ProfilerBuilder::folded`.
 //!
 //! ```
 //! use range_report::Report;

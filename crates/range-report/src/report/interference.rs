@@ -56,8 +56,7 @@ pub(crate) fn table(summary: &Summary, options: &RenderOptions) -> Made {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Report;
-    use crate::SummaryExt as _;
+    use crate::{Report, SummaryExt as _};
     use range_model::summary::InterferenceStats;
 
     const MS: u64 = 1_000_000;

@@ -1,8 +1,8 @@
-use crate::SummaryExt as _;
 use std::io;
 
 use super::*;
 #[cfg(feature = "compare")]
+use crate::SummaryExt as _;
 use crate::text::width::width_of;
 use range_model::{CategoryStats, GpuActivity, KernelStats, RangeStats, RangeStyle, StreamStats, Times};
 

@@ -79,8 +79,7 @@ fn made(summary: &Summary, options: &RenderOptions, nobody: &str) -> Made {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Report;
-    use crate::SummaryExt as _;
+    use crate::{Report, SummaryExt as _};
     use range_model::summary::WaitStats;
 
     const MS: u64 = 1_000_000;

@@ -80,8 +80,7 @@ fn lines(findings: &[Finding], options: &RenderOptions) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::FindingKinds;
-    use crate::SummaryExt as _;
+    use crate::{FindingKinds, SummaryExt as _};
     use range_model::summary::{DeviceIdle, GpuIdle, SpanIdle};
 
     /// A device that six ranges keep idle, each for one more tenth of the run.

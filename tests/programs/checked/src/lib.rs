@@ -13,7 +13,6 @@
 pub mod call_log;
 pub mod shapes;
 
-use tracing_gpu::SummaryExt as _;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
@@ -26,7 +25,7 @@ use tracing::Subscriber;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id};
 use tracing_gpu::summary::{RangeStyle, TreeNode};
-use tracing_gpu::{Output, Profiler, ProfilerBuilder, RenderOptions, Report, Summary};
+use tracing_gpu::{Output, Profiler, ProfilerBuilder, RenderOptions, Report, Summary, SummaryExt as _};
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::{Context, Layer};
 use tracing_subscriber::registry::LookupSpan;

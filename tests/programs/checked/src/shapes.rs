@@ -1,7 +1,6 @@
 //! Shapes of runs whose first line has a known answer, beside up to four busy threads a processor: one slow call in the
 //! middle, loops beside many awaited calls, timers that come late. The program measures the truth around its spans.
 
-use tracing_gpu::SummaryExt as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
@@ -13,7 +12,7 @@ use tokio::sync::mpsc;
 use tokio::time::sleep;
 use tracing::{Instrument as _, info_span};
 use tracing_gpu::analysis::{Evidence, Finding, FindingKind};
-use tracing_gpu::{Output, Profiler, Summary};
+use tracing_gpu::{Output, Profiler, Summary, SummaryExt as _};
 use tracing_subscriber::prelude::*;
 
 /// Runs the shape of a seed. Returns a line that begins with `named`, `silent` or `WRONG`.

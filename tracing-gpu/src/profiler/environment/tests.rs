@@ -74,11 +74,7 @@ fn what_a_feature_has_is_read_where_it_is_there() {
         assert_eq!(complaints, missing.unwrap_or_default(), "{text}");
     }
     let (config, complaints) = applied("signals=on");
-    let there = cfg!(feature = "signals");
-    assert_eq!(
-        (config.on_signal, complaints),
-        (there.then_some(true), if there { vec![] } else { needs("signals", "signals") })
-    );
+    assert_eq!((config.on_signal, complaints), (Some(true), vec![]));
     assert!(
         applied("otlp=localhost").1[0].ends_with("expected on, off or an address that begins with http:// or https://")
     );
@@ -87,8 +83,6 @@ fn what_a_feature_has_is_read_where_it_is_there() {
     assert_eq!((config.otlp.as_deref(), complaints), (Some("http://localhost:4318"), vec![]));
     #[cfg(not(feature = "otlp"))]
     assert_eq!((config.every, complaints), (None, needs("otlp", "otlp")));
-    let mut config = Config { on_signal: Some(true), ..Config::default() };
-    assert_eq!((apply(&mut config, "signals=off"), config.on_signal), (Vec::new(), Some(false)), "off needs nothing");
 }
 
 #[test]
@@ -180,13 +174,13 @@ fn files_are_named_where_the_feature_is_there() {
     assert_eq!(path(&config, "baseline"), page.then_some("d.json"));
     let alone = "the baseline `d.json` has no effect without a page: name one with `html`";
     assert_eq!(outputs::without_effect(&config), page.then(|| alone.to_owned()).into_iter().collect::<Vec<_>>());
-    assert_eq!(path(&config, "flamegraph"), cfg!(feature = "flamegraph").then_some("c.svg"));
     let expected: Vec<&str> = [
         (cfg!(feature = "json"), "TRACING_GPU: `json` needs the feature `json` of the crate tracing-gpu"),
         (false, "TRACING_GPU: `folded` cannot be ``: expected a path"),
         (
-            cfg!(feature = "flamegraph"),
-            "TRACING_GPU: `flamegraph` needs the feature `flamegraph` of the crate tracing-gpu",
+            false,
+            "TRACING_GPU: `flamegraph` is no longer a key: `html` writes a page with flame graphs, and `folded` the \
+             stacks that inferno-flamegraph draws",
         ),
         (false, "TRACING_GPU: `json` needs a value: write json=..."),
         (page, "TRACING_GPU: `baseline` needs the feature `html` of the crate tracing-gpu"),

@@ -1,7 +1,6 @@
 //! Programs with one cause planted, and what is concluded from them: the cause first, and nothing where there is none.
 
-use range_report::SummaryExt as _;
-use range_report::{Finding, FindingKind};
+use range_report::{Finding, FindingKind, SummaryExt as _};
 
 use super::*;
 

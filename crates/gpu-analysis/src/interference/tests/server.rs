@@ -1,7 +1,6 @@
 //! A server whose small requests wait behind a hog in one stream: what its report says.
 
-use range_report::SummaryExt as _;
-use range_report::{Finding, FindingKind, RenderOptions, Report};
+use range_report::{Finding, FindingKind, RenderOptions, Report, SummaryExt as _};
 
 use super::*;
 

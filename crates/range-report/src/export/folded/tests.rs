@@ -69,27 +69,6 @@ fn time_on_the_gpu_has_what_no_span_launched() {
     assert!(out.is_empty());
 }
 
-#[cfg(feature = "flamegraph")]
-#[test]
-fn what_cannot_be_drawn_is_an_error() {
-    let mut out = Vec::new();
-    let tree = vec![node("a", u64::MAX, vec![]), node("b", u64::MAX, vec![])];
-    let error = Summary { tree, ..Summary::default() }.write_flamegraph(&mut out).unwrap_err();
-    assert_eq!((error.to_string().as_str(), out.len()), ("the times are too long to be drawn", 0));
-}
-
-#[cfg(feature = "flamegraph")]
-#[test]
-fn no_time_is_a_picture_that_says_so() {
-    for tree in [vec![], vec![node("idle", 0, vec![node("idle", 0, vec![])])]] {
-        let mut out = Vec::new();
-        Summary { tree, ..Summary::default() }.write_flamegraph(&mut out).unwrap();
-        let svg = String::from_utf8(out).unwrap();
-        assert!(svg.contains(">No range took any time: there is nothing to draw.</text>"), "{svg}");
-        assert_eq!((svg.matches('<').count(), svg.matches('>').count()), (7, 7), "{svg}");
-    }
-}
-
 /// Any tree with any names.
 fn trees() -> impl Strategy<Value = Vec<TreeNode>> {
     let name = prop_oneof!["[a-c; 0-9.\n\t]{0,6}", ".{0,8}"];
@@ -103,30 +82,6 @@ fn trees() -> impl Strategy<Value = Vec<TreeNode>> {
 
 fn covered(nodes: &[TreeNode]) -> u64 {
     nodes.iter().map(|node| node.self_ns + covered(&node.children)).sum()
-}
-
-#[cfg(feature = "flamegraph")]
-#[test]
-fn a_flame_graph_says_which_process_it_is_of() {
-    let drawn = |process: Process| {
-        let summary = Summary { process, tree: vec![node("step", 5, vec![])], ..Summary::default() };
-        let mut svg = Vec::new();
-        summary.write_flamegraph(&mut svg).unwrap();
-        String::from_utf8(svg).unwrap()
-    };
-    let process = Process {
-        pid: 4711,
-        command: "train <b> \u{ffff}\n".to_owned(),
-        host: "node7".to_owned(),
-        rank: Some(3),
-        started_unix_ns: 1_763_652_942_000_000_000,
-        run_id: "nightly".to_owned(),
-    };
-    let said =
-        "rank 3, host node7, run nightly, started 2025-11-20T15:35:42Z, process 4711, train &lt;b&gt; \\u{ffff}\\n";
-    let svg = drawn(process);
-    assert!(svg.contains(said), "{svg}");
-    assert!(!drawn(Process::default()).contains("subtitle\""), "nothing is known");
 }
 
 proptest! {
@@ -146,20 +101,5 @@ proptest! {
             prop_assert!(last == stack || !is_number, "{line:?}");
         }
         prop_assert_eq!(sum, expected);
-    }
-
-    /// The most common reader accepts each line and finds the same sum.
-    #[cfg(feature = "flamegraph")]
-    #[test]
-    fn inferno_reads_every_line(tree in trees()) {
-        let expected = covered(&tree);
-        let summary = Summary { tree, ..Summary::default() };
-        let mut svg = Vec::new();
-        summary.write_flamegraph(&mut svg).unwrap();
-        let svg = String::from_utf8(svg).unwrap();
-        let total = format!(r#"total_samples="{expected}""#);
-        let total = if expected == 0 { "No range took any time" } else { &total };
-        prop_assert!(svg.contains(total), "{total} is not in {svg}");
-        prop_assert!(!svg.contains("fg:d="), "a name was read as a count");
     }
 }

@@ -1,7 +1,6 @@
 use super::*;
-use crate::Report;
-use crate::SummaryExt as _;
 use crate::text::width::width_of;
+use crate::{Report, SummaryExt as _};
 use range_model::summary::{ThreadStats, WaitStats};
 
 fn call(name: &str, calls: u64, mean_ms: u64, busy_ms: u64, own_ms: u64) -> CallStats {

@@ -1,6 +1,5 @@
 use super::*;
-use crate::Report;
-use crate::SummaryExt as _;
+use crate::{Report, SummaryExt as _};
 use range_model::{ApiCallStats, GpuActivity, KernelStats, MemoryKind, MemoryStats, RangeStyle};
 
 type Render = fn(&Summary, &RenderOptions) -> String;

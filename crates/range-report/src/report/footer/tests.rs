@@ -1,6 +1,5 @@
-use crate::Report;
-use crate::SummaryExt as _;
 use crate::report::RenderOptions;
+use crate::{Report, SummaryExt as _};
 use range_model::summary::{GpuIdle, MemoryKind, MemoryStats, Sizes};
 use range_model::{
     ActivityLosses, GpuActivity, GpuWork, Losses, OpenRange, RangeStats, RangeStyle, StreamLosses, Summary, Times,

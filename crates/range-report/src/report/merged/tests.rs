@@ -1,6 +1,5 @@
-use crate::MergedSummaryExt as _;
 use crate::text::width::width_of;
-use crate::{MergedTable, RenderOptions, TableStyle};
+use crate::{MergedSummaryExt as _, MergedTable, RenderOptions, TableStyle};
 use range_model::summary::CallStates;
 use range_model::summary::schema::Figures;
 use range_model::{

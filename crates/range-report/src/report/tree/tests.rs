@@ -4,8 +4,7 @@ mod verdict;
 mod waiting;
 
 use super::*;
-use crate::Report;
-use crate::SummaryExt as _;
+use crate::{Report, SummaryExt as _};
 use range_model::{CapturedWork, GpuWork, GraphWork, MemoryKind, NodeWork, Quantile, TreeNode};
 
 fn node(name: &str, calls: u64, total_ns: u64, self_ns: u64, children: Vec<TreeNode>) -> TreeNode {

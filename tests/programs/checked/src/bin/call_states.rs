@@ -26,7 +26,6 @@
 //! tokio_unstable"`, nothing is followed: tokio tells the layer when each task was woken, so each call that is not
 //! polled beside others or a timer.
 
-use tracing_gpu::SummaryExt as _;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::future::{pending, poll_fn};
@@ -45,7 +44,7 @@ use tokio::sync::{Mutex as AsyncMutex, oneshot};
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::{sleep, timeout};
 use tracing::{Instrument as _, Span, info_span, instrument};
-use tracing_gpu::{Output, Profiler, follow};
+use tracing_gpu::{Output, Profiler, follow, SummaryExt as _};
 use tracing_subscriber::prelude::*;
 
 /// Names of requests, of their children, and of the children of these.

@@ -16,7 +16,6 @@
 //! This proves, of the claims of the profiler (`Summary::waits`): how many causes it names, that it names nobody else,
 //! and that it claims nothing where nothing is in common. A cause counts if it made others wait at least 15 times.
 
-use tracing_gpu::SummaryExt as _;
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::{Command, ExitCode, exit};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -29,7 +28,7 @@ use serde_json::Value;
 use tokio::sync::{Mutex as AsyncMutex, RwLock, Semaphore, mpsc, oneshot};
 use tokio::time::sleep;
 use tracing::{Instrument as _, Span, info_span};
-use tracing_gpu::{Output, Profiler};
+use tracing_gpu::{Output, Profiler, SummaryExt as _};
 use tracing_subscriber::prelude::*;
 
 /// How a job makes others wait.

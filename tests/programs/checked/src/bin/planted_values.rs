@@ -11,7 +11,6 @@
 //! hold it alike, whatever their values. Some servers are followed, so that it is told who wakes whom; in others that
 //! is inferred. This proves that the report names the planted value, and no value where there is none.
 
-use tracing_gpu::SummaryExt as _;
 use std::collections::BTreeMap;
 use std::process::{Command, ExitCode, exit};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -24,7 +23,7 @@ use serde_json::Value;
 use tokio::sync::{Mutex as AsyncMutex, RwLock, Semaphore};
 use tokio::time::sleep;
 use tracing::{Instrument as _, Span, info_span};
-use tracing_gpu::{Output, Profiler};
+use tracing_gpu::{Output, Profiler, SummaryExt as _};
 use tracing_subscriber::prelude::*;
 
 const RUN: Duration = Duration::from_millis(3_000);
