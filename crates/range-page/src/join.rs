@@ -320,6 +320,7 @@ mod tests {
                 cause: IdleCause::Launching,
                 ended_by: OperationName::Kernel("k"),
                 thread: Some(4),
+                charged_at: 20,
             }),
         ]
     }

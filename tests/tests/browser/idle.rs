@@ -31,7 +31,15 @@ impl Run {
                 let to = to.min(op.start);
                 while until < to {
                     let next = self.changes(thread).find(|at| *at > until).unwrap_or(to).min(to);
-                    let idle = IdleTime { device: 0, start: until, end: next, cause, thread: Some(thread), ended_by };
+                    let idle = IdleTime {
+                        device: 0,
+                        start: until,
+                        end: next,
+                        cause,
+                        thread: Some(thread),
+                        charged_at: until,
+                        ended_by,
+                    };
                     self.idle.push(idle);
                     until = next;
                 }
@@ -188,7 +196,7 @@ fn keys_go_along_idle_time() {
 fn a_pixel_has_the_cause_with_most_time() {
     let idle = |start, end, cause| {
         let (thread, ended_by) = (None, OperationName::Kernel("k"));
-        IdleTime { device: 0, start, end, cause, thread, ended_by }
+        IdleTime { device: 0, start, end, cause, thread, charged_at: start, ended_by }
     };
     // Of each 10 us, 4.5 are idle: 1, 2.5 and 1. The longest part of a pixel is copying, and the first is launching.
     let of = |start| {

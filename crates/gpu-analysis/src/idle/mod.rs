@@ -322,7 +322,7 @@ impl Fold for Idle {
     }
 
     fn show(&mut self, give: &mut dyn FnMut(&Item<'_>)) {
-        for (thread, Piece { start, end, cause, device, ended_by, .. }) in
+        for (thread, Piece { start, end, cause, device, ended_by, waited, .. }) in
             self.unshown.iter_mut().flat_map(std::mem::take)
         {
             let ended_by = match ended_by {
@@ -331,7 +331,8 @@ impl Fold for Idle {
                 }
                 Name::Memory(kind) => OperationName::Memory(kind),
             };
-            give(&Item::Idle(IdleTime { device, start, end, cause, thread, ended_by }));
+            let charged_at = waited.unwrap_or(start);
+            give(&Item::Idle(IdleTime { device, start, end, cause, thread, charged_at, ended_by }));
         }
     }
 }
@@ -422,8 +423,14 @@ impl Idle {
                     *number += 1;
                     *gaps += 1;
                     let ended_by = gap.ended_by.name;
-                    let mut pieces =
-                        Pieces { gap: *number, device: index, ended_by, at: gap.start, pieces: Vec::new() };
+                    let mut pieces = Pieces {
+                        gap: *number,
+                        device: index,
+                        ended_by,
+                        at: gap.start,
+                        pieces: Vec::new(),
+                        waited: None,
+                    };
                     explain(&gap, threads, logs, &mut pieces);
                     for piece in pieces.pieces {
                         curve.go_on(piece.start, piece.end, |all, ns| all.causes.add(piece.cause, ns));

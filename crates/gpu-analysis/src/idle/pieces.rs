@@ -14,6 +14,9 @@ pub(super) struct Piece {
     pub(super) gap: u64,
     pub(super) device: u32,
     pub(super) ended_by: Name,
+    /// When the host began to wait for the device, if that is why nothing was in the queue now: the range of that
+    /// moment is charged.
+    pub(super) waited: Option<u64>,
 }
 
 /// The parts of one gap, in order. A part lasts as long as its cause.
@@ -24,6 +27,8 @@ pub(super) struct Pieces {
     /// Start of the next part.
     pub(super) at: u64,
     pub(super) pieces: Vec<Piece>,
+    /// When the host began to wait in the call during which the device ran dry, if it has done nothing else since.
+    pub(super) waited: Option<u64>,
 }
 
 impl Pieces {
@@ -31,11 +36,20 @@ impl Pieces {
         if end <= self.at {
             return;
         }
+        // The way to the next launch takes as long as elsewhere, but a host that has not waited hides it.
+        let (cause, waited) = match cause {
+            IdleCause::Launching if self.waited.is_some() => (IdleCause::Synchronising, self.waited),
+            IdleCause::Launching | IdleCause::Synchronising | IdleCause::Copying => (cause, None),
+            _ => {
+                self.waited = None;
+                (cause, None)
+            }
+        };
         let Self { gap, device, ended_by, at: start, .. } = *self;
         self.at = end;
-        match self.pieces.last_mut().filter(|last| last.cause == cause) {
+        match self.pieces.last_mut().filter(|last| (last.cause, last.waited) == (cause, waited)) {
             Some(last) => last.end = end,
-            None => self.pieces.push(Piece { start, end, cause, gap, device, ended_by }),
+            None => self.pieces.push(Piece { start, end, cause, gap, device, ended_by, waited }),
         }
     }
 }

@@ -498,13 +498,21 @@ fn program(seed: u64) -> Run {
 fn truth(made: &[Made], states: &BTreeMap<u32, Vec<State>>, held: &[u32]) -> Truth {
     let mut truth = Truth::default();
     let mut operations: BTreeMap<u32, Vec<(u64, u64, u32, u32)>> = BTreeMap::new();
-    let mut calls = BTreeMap::new();
+    let (mut calls, mut waits) = (BTreeMap::new(), Vec::new());
     for made in made {
         match *made {
             Made::Operation { device, start, end, correlation, launch, .. } => {
                 operations.entry(device).or_default().push((start, end, launch.0, correlation));
             }
-            Made::Call { start, end, correlation, .. } => _ = calls.insert(correlation, (start, end)),
+            Made::Call { thread, start, end, correlation, name, .. } => {
+                calls.insert(correlation, (start, end));
+                let of_wait = ["cudaStreamSynchronize_v3020", "cudaEventQuery_v3020", "cudaMemcpy_v3020"];
+                if of_wait.contains(&name) || name == "cudaMemcpyAsync_v3020" {
+                    let states = &states[&thread];
+                    let state = states.iter().rev().find(|state| state.from <= start).expect("what the thread did");
+                    waits.push((thread, correlation, start, end, state.range));
+                }
+            }
             _ => {}
         }
     }
@@ -517,6 +525,12 @@ fn truth(made: &[Made], states: &BTreeMap<u32, Vec<State>>, held: &[u32]) -> Tru
             if start > until {
                 let states = &states[&thread];
                 let launched = calls[&correlation].1;
+                // The device ran dry while the host waited: nothing else in the gap is why the queue is empty, until the
+                // host does something that takes long.
+                let mut waited = waits
+                    .iter()
+                    .copied()
+                    .find(|&(of, call, from, to, _)| of == thread && call != correlation && from < until && until < to);
                 let Truth { spans, pieces, .. } = &mut truth;
                 let mut count = |cause, range, from, to: u64| {
                     *causes.entry(cause).or_default() += to - from;
@@ -527,8 +541,16 @@ fn truth(made: &[Made], states: &BTreeMap<u32, Vec<State>>, held: &[u32]) -> Tru
                     let to = states.get(at + 1).map_or(u64::MAX, |next| next.from);
                     let mut part = |from: u64, to: u64, cause| {
                         let (from, to) = (from.max(until), to.min(start));
-                        if to > from {
-                            count(cause, state.range, from, to);
+                        if to <= from {
+                            return;
+                        }
+                        match (waited, cause) {
+                            (Some((.., end, range)), Launching) if from >= end => count(Synchronising, range, from, to),
+                            (_, Launching | Synchronising | Copying) => count(cause, state.range, from, to),
+                            _ => {
+                                waited = None;
+                                count(cause, state.range, from, to);
+                            }
                         }
                     };
                     part(state.from, to.min(launched), state.cause);
@@ -553,14 +575,16 @@ fn truth(made: &[Made], states: &BTreeMap<u32, Vec<State>>, held: &[u32]) -> Tru
     truth
 }
 
-/// An idle time that a file shows: device, start, end, cause and thread.
-type ShownTime = (u32, u64, u64, IdleCause, Option<u32>);
+/// An idle time that a file shows: device, start, end, cause, and thread with the moment whose range is charged.
+type ShownTime = (u32, u64, u64, IdleCause, Option<(u32, u64)>);
 
 fn show(idle: &mut Idle, shown: &mut Vec<ShownTime>) {
     idle.show(&mut |item| {
-        let Item::Idle(IdleTime { device, start, end, cause, thread, ended_by }) = *item else { panic!("{item:?}") };
+        let Item::Idle(IdleTime { device, start, end, cause, thread, charged_at, ended_by }) = *item else {
+            panic!("{item:?}")
+        };
         assert!([OperationName::Kernel("spin"), OperationName::Memory(MemoryKind::HtoD)].contains(&ended_by));
-        shown.push((device, start, end, cause, thread));
+        shown.push((device, start, end, cause, thread.map(|thread| (thread, charged_at))));
     });
 }
 
@@ -579,8 +603,12 @@ fn check_shown(mut shown: Vec<ShownTime>, found: &GpuIdle, made: &[Made], seed: 
             _ => None,
         })
         .collect();
-    for (device, start, end, cause, thread) in shown {
-        let around = ranges.iter().filter(|(of, from, to, _)| Some(*of) == thread && *from <= start && end <= *to);
+    for (device, start, end, cause, charged) in shown {
+        let is_around = |&&(of, from, to, _): &&(u32, u64, u64, &str)| match charged {
+            Some((thread, at)) => of == thread && from <= at && (at < start || end <= to) && at < to,
+            None => false,
+        };
+        let around = ranges.iter().filter(is_around);
         let innermost = around.min_by_key(|(_, from, to, _)| to - from);
         devices.entry(device).or_default().add(cause, end - start);
         spans.entry(innermost.map(|(.., name)| *name)).or_default().add(cause, end - start);

@@ -40,6 +40,12 @@ impl ApiSpan {
         matches!(self.purpose, Purpose::Other | Purpose::Prepare | Purpose::MayLoad)
     }
 
+    /// Whether a device that runs dry meanwhile does so because the host is in this call. A copy that is asynchronous is
+    /// over before the device has come to it, unless it blocks.
+    fn waits(&self) -> bool {
+        matches!(self.purpose, Purpose::Wait | Purpose::Copy | Purpose::CopyLater)
+    }
+
     /// How many are open behind it.
     fn open_behind(&self) -> u8 {
         match self.purpose {
@@ -169,7 +175,8 @@ impl ThreadLog {
 
     /// Adds the causes of the time up to the start of a launch.
     pub(super) fn explain(&self, until: u64, pieces: &mut Pieces) {
-        let first = self.calls.partition_point(|call| call.end <= pieces.at);
+        let begin = pieces.at;
+        let first = self.calls.partition_point(|call| call.end <= begin);
         let last = first.checked_sub(1).and_then(|last| self.calls.get(last));
         let mut before = last.map_or((0, Purpose::Other), |call| (call.end, call.purpose));
         let (past, calls) = self.calls.split_at_checked(first).unwrap_or_default();
@@ -191,6 +198,9 @@ impl ThreadLog {
                 cause => cause,
             };
             pieces.until(call.end.min(until), cause);
+            if call.start < begin && call.waits() {
+                pieces.waited = Some(call.start);
+            }
             before = (call.end, call.purpose);
         }
         pieces.until(until, between(until.saturating_sub(before.0), before.1, Purpose::Launch));
@@ -210,6 +220,14 @@ impl ThreadLog {
         let mut next = 0;
         let mut waiting = Vec::new();
         for mut piece in std::mem::take(&mut self.pieces) {
+            if let Some(moment) = piece.waited {
+                let at = innermost.partition_point(|part| part.end <= moment);
+                match innermost.get(at).filter(|part| part.start <= moment) {
+                    Some(part) => charge(piece, part.label),
+                    None => waiting.push(piece),
+                }
+                continue;
+            }
             while innermost.get(next).is_some_and(|part| part.end <= piece.start) {
                 next += 1;
             }
@@ -384,7 +402,15 @@ mod tests {
         for is_end in [false, true] {
             for gap in (0..MANY).filter(|_| !is_end) {
                 let (start, end, ended_by) = (10 * gap, 10 * gap + 5, Name::Kernel(0));
-                thread.pieces.push(Piece { start, end, cause: IdleCause::Host, gap, device: 0, ended_by });
+                thread.pieces.push(Piece {
+                    start,
+                    end,
+                    cause: IdleCause::Host,
+                    gap,
+                    device: 0,
+                    ended_by,
+                    waited: None,
+                });
                 thread.costly.push(CostlyCall { at: start, ns: 1, bytes: 0, what });
             }
             thread.ranges.extend(is_end.then_some(OpenSpan { start: 0, end: 10 * MANY, label: 7 }));

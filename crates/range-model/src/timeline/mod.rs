@@ -255,8 +255,10 @@ pub struct IdleTime<'a> {
     /// Why.
     pub cause: IdleCause,
     /// The thread that launched the operation, or the one whose range was open for it. The idle time is charged to the
-    /// innermost range of that thread at this time. `None` if the launch is not known.
+    /// innermost range of that thread at `charged_at`. `None` if the launch is not known.
     pub thread: Option<u32>,
+    /// Its start; on the way from a wait to the next launch, when the wait began.
+    pub charged_at: u64,
     /// The operation that ended the whole idle time.
     pub ended_by: OperationName<'a>,
 }

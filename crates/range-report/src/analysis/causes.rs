@@ -24,8 +24,10 @@ const PINNING_PAYS: u64 = 10;
 const OVERLAPS: u128 = 10;
 /// Copies of fewer bytes on average are small: their latency is longer than their transfer.
 const SMALL_COPY: u64 = 16 << 10;
-/// Small copies become a finding from this number on, if there are half as many copies as kernels or more.
+/// Small copies become a finding from this number on, if there are half as many copies as kernels or more, and if they
+/// take at least this part of the run, in per cent.
 const MANY_COPIES: u64 = 500;
+const COPIES_WORTH: u128 = 1;
 /// Operations that waited behind those of another span become a finding if each waited for at least this long on
 /// average, in nanoseconds, and if that span is owed at least this part of all such time, in per cent.
 const LONG_WAIT: u64 = 100_000;
@@ -464,7 +466,8 @@ fn small_copies(run: Run<'_>) -> Vec<Finding> {
     let kernels = launched.chain(kernels_of_graphs(run.summary, gpu)).fold(0, u64::saturating_add);
     let Some(row) = gpu.memory.iter().largest_by(|row| row.sizes.count) else { return Vec::new() };
     let (copies, mean_bytes) = (row.sizes.count, row.sizes.total_bytes.checked_div(row.sizes.count).unwrap_or(0));
-    if copies < MANY_COPIES || copies < kernels / 2 || mean_bytes >= SMALL_COPY {
+    let costs_little = u128::from(row.times.total_ns) * 100 < u128::from(run.wall) * COPIES_WORTH;
+    if copies < MANY_COPIES || copies < kernels / 2 || mean_bytes >= SMALL_COPY || costs_little {
         return Vec::new();
     }
     let what = match row.kind {

@@ -9,7 +9,7 @@ use super::subject::{Subject, busy, is_most};
 use crate::text::number::{human_inline, share};
 use crate::text::wording::Wording;
 use range_model::stats::Lean;
-use range_model::summary::{GpuIdle, IdleCause, IdleCauses, InstancesUse, RangeUse};
+use range_model::summary::{CallKind, GpuIdle, IdleCause, IdleCauses, InstancesUse, RangeUse, SpanCalls};
 use range_model::{GpuWork, Summary, TreeNode};
 
 /// If the GPU was busy for at least this part of the time, in per cent, the finding gives no cause of idle time.
@@ -28,6 +28,8 @@ struct Part {
     /// Its time is `devices_ns`. Nothing is in `causes` where they are unknown.
     used: InstancesUse,
     warm_up: InstancesUse,
+    /// Where the host waits for the device most, and how often.
+    waits: Option<String>,
 }
 
 /// The findings of the GPU, the first line of a report first.
@@ -69,6 +71,10 @@ fn how_busy(summary: &Summary, wording: Wording) -> Option<Finding> {
         let mut of_words = part.used;
         of_words.instances = instances;
         sentence += &match cause {
+            Some((IdleCause::Synchronising, ns)) if part.waits.is_some() => {
+                let words = part.waits.as_deref().unwrap_or_default();
+                format!(": {words} ({} of the time)", share(ns, of_words.devices_ns.into()))
+            }
             Some((cause, ns)) => why(&of_words, cause, ns, wording),
             None => {
                 let ask = wording.of("report=idle", "-r idle");
@@ -106,7 +112,8 @@ fn in_idle(summary: &Summary, idle: &GpuIdle, total: &GpuWork, wording: Wording)
     let of = |row: &RangeUse, used: InstancesUse, of_run: Option<u64>| {
         let name = Some(name_of(row.domain.as_deref(), &row.name, wording));
         let replays_graphs = replays_graphs(summary, (row.domain.as_deref(), Some(&row.name)));
-        Part { name, of_run, replays_graphs, used, warm_up: row.warm_up }
+        let waits = waits(idle, Some(row), wording);
+        Part { name, of_run, replays_graphs, used, warm_up: row.warm_up, waits }
     };
     match Subject::of(summary, idle) {
         Subject::Instances(row) => return of(row, row.steady, None),
@@ -119,7 +126,24 @@ fn in_idle(summary: &Summary, idle: &GpuIdle, total: &GpuWork, wording: Wording)
         IdleCause::ALL.iter().for_each(|&cause| run.causes.add(cause, device.causes.of(cause)));
         run.devices_ns = run.devices_ns.saturating_add(device.wall_ns);
     }
-    Part { used: run, replays_graphs: has_replays(summary), ..Part::default() }
+    Part { used: run, replays_graphs: has_replays(summary), waits: waits(idle, None, wording), ..Part::default() }
+}
+
+/// `the host waits for it in `check`, 64 times each time, with nothing left in the queue`: the range with the most idle
+/// time of this cause, and how often it waits in an instance of `around`, or in the run. `None` without a range.
+fn waits(idle: &GpuIdle, around: Option<&RangeUse>, wording: Wording) -> Option<String> {
+    let row = idle.spans.iter().largest_by(|row| row.causes.of(IdleCause::Synchronising))?;
+    let name = name_of(row.domain.as_deref(), row.name.as_deref()?, wording);
+    let of_row =
+        |calls: &&SpanCalls| calls.kind == CallKind::Wait && (&calls.domain, &calls.name) == (&row.domain, &row.name);
+    let calls = idle.calls.iter().filter(of_row).fold(0, |sum: u64, calls| sum.saturating_add(calls.calls));
+    let instances = around.map_or(1, |row| row.steady.instances.saturating_add(row.warm_up.instances));
+    let each = if instances > 1 { " each time" } else { "" };
+    let times = match calls.checked_div(instances) {
+        Some(times @ 2..) => format!(", {} times{each},", wording.count(times)),
+        _ => String::new(),
+    };
+    Some(format!("the host waits for it in `{name}`{times} with nothing left in the queue"))
 }
 
 /// The same from the sums of the tree, but only a range in which nothing was awaited.
@@ -247,6 +271,46 @@ mod tests {
 
     fn sentences(summary: &Summary) -> Vec<String> {
         on_gpu(summary, Wording::default()).into_iter().map(|finding| finding.sentence).collect()
+    }
+
+    /// `.item()` in a loop: the first line names the range that waits, and how often in each instance of the step.
+    #[test]
+    fn a_check_that_waits_for_each_value() {
+        let steady = part(39, [390_000, 130_000], 5_000, &[(IdleCause::Synchronising, 200_000)]);
+        let ranges = vec![range("step", part(1, [10_000, 3_000], 128, &[]), steady)];
+        let spans = || {
+            vec![
+                span(Some("forward"), &[(IdleCause::Launching, 5_000)]),
+                span(Some("check"), &[(IdleCause::Synchronising, 200_000)]),
+            ]
+        };
+        let calls = |name: &str, calls| SpanCalls {
+            name: Some(name.to_owned()),
+            kind: CallKind::Wait,
+            function: "cudaStreamSynchronize_v3020".to_owned(),
+            calls,
+            instances: 40,
+            ..SpanCalls::default()
+        };
+        let mut summary = run([400_000, 133_000], ranges, spans());
+        summary.idle.as_mut().unwrap().calls = vec![calls("forward", 40), calls("check", 2_560)];
+        let first = |summary: &Summary| sentences(summary).swap_remove(0);
+        assert!(
+            first(&summary).contains(
+                ": the host waits for it in `check`, 64 times each time, with nothing left in the queue (51.3%"
+            ),
+            "{}",
+            first(&summary)
+        );
+        summary.idle.as_mut().unwrap().calls.clear();
+        assert!(
+            first(&summary).contains("the host waits for it in `check` with nothing left in"),
+            "{}",
+            first(&summary)
+        );
+        summary.idle.as_mut().unwrap().ranges.clear();
+        summary.idle.as_mut().unwrap().calls = vec![calls("check", 2_560)];
+        assert!(first(&summary).contains("in `check`, 2,560 times, with nothing"), "{}", first(&summary));
     }
 
     /// As the training of a small model looks on an H100.

@@ -263,6 +263,11 @@ fn copies_that_are_small() {
     assert_eq!(copied(3_780, 16 << 10, 4_000), None, "they are not small");
     assert_eq!(copied(499, 96, 400), None, "they are few");
     assert_eq!(copied(3_780, 96, 8_000), None, "kernels are more");
+    for (total_ns, is_named) in [(MS, true), (MS - 1, false)] {
+        let mut run = made(3_780, 96, 4_000);
+        run.gpu.as_mut().unwrap().memory[0].times.total_ns = total_ns;
+        assert_eq!(only(&run).is_some(), is_named, "from 1 % of 100 ms on");
+    }
 
     // Kernels in graphs that were recorded as a whole, of a range and of none.
     for kernels in [4_000, 2_000] {
