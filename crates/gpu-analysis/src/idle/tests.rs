@@ -525,8 +525,8 @@ fn truth(made: &[Made], states: &BTreeMap<u32, Vec<State>>, held: &[u32]) -> Tru
             if start > until {
                 let states = &states[&thread];
                 let launched = calls[&correlation].1;
-                // The device ran dry while the host waited: nothing else in the gap is why the queue is empty, until the
-                // host does something that takes long.
+                // The device ran dry while the host waited: that is why the queue is empty, until the host does
+                // something that takes long.
                 let mut waited = waits
                     .iter()
                     .copied()

@@ -40,8 +40,8 @@ impl ApiSpan {
         matches!(self.purpose, Purpose::Other | Purpose::Prepare | Purpose::MayLoad)
     }
 
-    /// Whether a device that runs dry meanwhile does so because the host is in this call. A copy that is asynchronous is
-    /// over before the device has come to it, unless it blocks.
+    /// Whether a device that runs dry meanwhile does so because the host is in this call. An asynchronous copy is over
+    /// before the device has come to it, unless it blocks.
     fn waits(&self) -> bool {
         matches!(self.purpose, Purpose::Wait | Purpose::Copy | Purpose::CopyLater)
     }
