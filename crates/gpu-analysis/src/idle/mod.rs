@@ -149,7 +149,7 @@ struct CallSums {
     ns: u64,
     bytes: u64,
     instances: u64,
-    /// Start of the instance that made the last one.
+    /// Start of the latest instance that made one. A call may come late, after some of later instances.
     last: Option<u64>,
 }
 
@@ -456,8 +456,8 @@ impl Idle {
                 sums.calls += 1;
                 sums.ns += call.ns;
                 sums.bytes += call.bytes;
-                sums.instances += u64::from(instance.is_some() && instance != sums.last);
-                sums.last = instance;
+                sums.instances += u64::from(instance > sums.last);
+                sums.last = instance.max(sums.last);
             };
             let mut charge = |piece: Piece, label: u32| {
                 if let Some(device) = devices.get_mut(&piece.device) {

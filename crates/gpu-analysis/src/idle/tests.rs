@@ -219,7 +219,24 @@ impl<'a> Program<'a> {
     }
 
     fn act(&mut self) {
-        match self.numbers.below(15) {
+        match self.numbers.below(16) {
+            15 => {
+                // The call returns behind the copy, as in PyTorch's `.item()`.
+                self.glue();
+                let (at, duration) = (self.now, self.numbers.us(1, 30));
+                let staged = at + self.numbers.us(2, 9);
+                let lasts = self.ready.max(staged) + duration + self.numbers.us(1, 9) - at;
+                let name = "cudaMemcpyAsync_v3020";
+                let cause = if lasts >= 20_000 { Copying } else { Launching };
+                let correlation = self.call(name, cause, lasts);
+                self.runs(correlation, at, staged, duration, Some(PINNED));
+                if self.numbers.below(2) == 0 {
+                    self.glue();
+                    let name = "cudaStreamSynchronize_v3020";
+                    self.is_costly(CallKind::Wait, name, 0, 3_000, 0);
+                    self.call(name, Synchronising, 3_000);
+                }
+            }
             0 | 1 if self.open.len() < 3 => {
                 let first = self.numbers.below(4) as usize;
                 let is_open = |name: &str| self.open.iter().any(|(open, _)| *open == name);
