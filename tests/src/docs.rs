@@ -33,5 +33,7 @@ page!(CudaActivity, "crates/gpu-activity/README.md");
 page!(GpuAnalysis, "crates/gpu-analysis/README.md");
 page!(NvtxRs, "nvtx-rs/README.md");
 page!(RangeFiles, "crates/range-files/README.md");
+page!(RangeModel, "crates/range-model/README.md");
+page!(RangePage, "crates/range-page/README.md");
 page!(RangeReport, "crates/range-report/README.md");
 page!(TracingGpuCli, "tracing-gpu-cli/README.md");

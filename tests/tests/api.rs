@@ -110,7 +110,7 @@ fn types_cross_threads() {
 }
 
 /// The attribute in `range-model`, whose structs the tests of other crates write as literals.
-const IN_MODEL: &str = "#[cfg_attr(not(feature = \"literals\"), non_exhaustive)]";
+const IN_MODEL: &str = "#[cfg_attr(not(feature = \"_literals\"), non_exhaustive)]";
 
 /// Fields can be added to each result without breaking users.
 #[test]

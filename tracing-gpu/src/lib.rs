@@ -9,7 +9,7 @@
 //! | print the report | drop the [`Guard`], or call [`Profiler::finish`] |
 //! | see time on the GPU | `with_stream`, the span field `gpu.stream`, [`ProfilerBuilder::gpu`] |
 //! | write a timeline, a page, JSON | [`ProfilerBuilder::trace`], `html`, `json` and their neighbours |
-//! | read the figures in the program | [`Profiler::summary`], then the fields of [`Summary`] and its `write_` methods |
+//! | read the figures in the program | [`Profiler::summary`], then the fields of [`Summary`]; [`SummaryExt`] prints and writes it |
 //! | compare or merge runs | `Comparison`, `Summary::merge` |
 //!
 //! **Limits first.**
@@ -134,9 +134,9 @@
 //!   `InitializeInjectionNvtx2_fnptr`, which NVTX's headers look for, so no other tool can be linked in. Sets
 //!   `injection`.
 //! - `html`: `ProfilerBuilder::html`, one page with the timeline, flame graphs and tables of a run, for a browser;
-//!   `Summary::write_html`, `Comparison::write_html`, `ProfilerBuilder::baseline`. Sets `json`. Takes `base64`.
-//! - `json`: `Summary::write_json` and `read_json` under a versioned JSON Schema (`Summary::JSON_SCHEMA`); `Serialize`
-//!   and `Deserialize` for [`Summary`]; `Comparison`, which puts runs side by side; `Summary::merge`, which joins the
+//!   `WriteHtml` for a [`Summary`] and a `Comparison`; `ProfilerBuilder::baseline`. Sets `json`. Takes `base64`.
+//! - `json`: `SummaryExt::write_json` and `read_json` under a versioned JSON Schema (`SummaryExt::JSON_SCHEMA`);
+//!   `Serialize` and `Deserialize` for [`Summary`]; `Comparison`, which puts runs side by side; `Summary::merge`, which joins the
 //!   processes of a run. Takes `serde` and `serde_json`.
 //! - `parquet`: `ProfilerBuilder::parquet`, datasets for DuckDB and Spark. Takes `parquet`, without arrow.
 //! - `server`: `metrics`, figures for a `/metrics` route; `tower::FollowLayer`, [`follow()`] for each request of a

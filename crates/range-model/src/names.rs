@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 
 /// `name` with dangerous characters escaped: those that could move the cursor, colour the screen or reorder the line,
 /// that is, control characters, line and paragraph separators, marks and overrides of the writing direction. Also
-/// escapes the two characters that XML forbids even as references, because a flame graph with one would not open.
+/// escapes the two characters that XML forbids even as references: a picture of folded stacks would not open with one.
 /// Blanks at the end, which Fortran leaves there, become `\x20` or `\x20{27}`: two names that differ only there stay
 /// apart.
 pub fn escaped(name: &str) -> Cow<'_, str> {

@@ -244,7 +244,9 @@ impl Items {
             OperationName::Kernel(kernel) => presentable(kernel, LONGEST_VALUE).into_owned(),
             OperationName::Memory(kind) => bracketed(kind, TableStyle::Current),
         };
+        let waited = Some(idle.start.saturating_sub(idle.charged_at)).filter(|&ns| ns > 0);
         let detail = Detail::default().with("thread", idle.thread).with("ended_by", Some(ended_by));
+        let detail = detail.with("waited", waited);
         let (detail, name) = (self.detail(detail), self.texts.number(&words(idle.cause)));
         self.push(Track::Idle { device: idle.device }, idle.start, idle.end, Bar { name, detail, ..Bar::default() });
     }

@@ -5,8 +5,7 @@
 //! Summaries --> Comparison --> analysis, report, export
 //! ```
 //!
-//! - [`SummaryExt`] and [`MergedSummaryExt`] are all that a summary can be asked. The data itself is in `range-model`.
-//! - [`SummaryExt`] and [`MergedSummaryExt`]: all that a summary can be asked. The data itself is in `range-model`.
+//! - [`SummaryExt`] and [`MergedSummaryExt`] list what a summary can be asked. The data itself is in `range-model`.
 //! - [`report`] prints them as tables in the forms of `nsys stats`, `nvprof` and `torch.profiler`.
 //! - [`export`] writes them as files: CSV, JSON, folded stacks. Pages are of the crate `range-page`,
 //!   timelines of `range-files`.

@@ -37,8 +37,7 @@ pub trait SummaryExt: Sized {
     /// has chosen.
     ///
     /// ```
-    /// use range_report::{FindingKind, FindingKinds, RenderOptions};
-    /// use range_report::SummaryExt as _;
+    /// use range_report::{FindingKind, FindingKinds, RenderOptions, SummaryExt as _};
     /// use range_model::{Summary, TreeNode};
     ///
     /// let mut step = TreeNode::new("step");
@@ -57,8 +56,7 @@ pub trait SummaryExt: Sized {
     /// The text is written with a single call, so that it is not interleaved with output of other threads.
     ///
     /// ```
-    /// use range_report::{RenderOptions, Report};
-    /// use range_report::SummaryExt as _;
+    /// use range_report::{RenderOptions, Report, SummaryExt as _};
     /// use range_model::Summary;
     ///
     /// let mut summary = Summary::default();
@@ -81,8 +79,7 @@ pub trait SummaryExt: Sized {
     /// (`nvprof` has its own two lines for a title, without an empty line after them.)
     ///
     /// ```
-    /// use range_report::{RenderOptions, Report, TableStyle};
-    /// use range_report::SummaryExt as _;
+    /// use range_report::{RenderOptions, Report, SummaryExt as _, TableStyle};
     /// use range_model::Summary;
     ///
     /// let mut text = Vec::new();
@@ -100,8 +97,7 @@ pub trait SummaryExt: Sized {
     /// Losses and changes, a sentence each, the most important one first: for formats without a footer.
     ///
     /// ```
-    /// use range_report::RenderOptions;
-    /// use range_report::SummaryExt as _;
+    /// use range_report::{RenderOptions, SummaryExt as _};
     /// use range_model::Summary;
     ///
     /// let mut summary = Summary::default();
@@ -121,11 +117,10 @@ pub trait SummaryExt: Sized {
     /// [`CsvFlavor::Rfc4180`](crate::export::CsvFlavor::Rfc4180). An unknown value (`-` in the report) is empty.
     ///
     /// [`Report::Tree`] has a row for each node, with its depth. The stream times of [`Report::Ranges`] are a table of
-    /// their own: [`Summary::write_stream_csv`].
+    /// their own: [`write_stream_csv`](Self::write_stream_csv).
     ///
     /// ```
-    /// use range_report::Report;
-    /// use range_report::SummaryExt as _;
+    /// use range_report::{Report, SummaryExt as _};
     /// use range_model::{RangeStats, Summary, Times};
     ///
     /// let mut summary = Summary::default();
@@ -222,7 +217,7 @@ pub trait SummaryExt: Sized {
 
     /// Writes the summary as one line of JSON.
     ///
-    /// Its first field is `"schema": "tracing-gpu/1"`; the others are those of this type, with times in nanoseconds and
+    /// Its first field is `"schema": "tracing-gpu/1"`; the others are those of [`Summary`], with times in nanoseconds and
     /// the tree as a flat list of nodes with their `depth`. The last two are `findings`, the conclusions of
     /// [`findings`](Self::findings), the most costly first, with names of at most 40 columns, in at most 2 KB; and
     /// `findings_left_out`, the number of findings that did not fit. [`JSON_SCHEMA`](Self::JSON_SCHEMA) describes
@@ -259,8 +254,7 @@ pub trait SummaryExt: Sized {
     /// ignored, and so are findings: [`findings`](Self::findings) concludes again from the figures.
     ///
     /// ```
-    /// use range_report::JsonError;
-    /// use range_report::SummaryExt as _;
+    /// use range_report::{JsonError, SummaryExt as _};
     /// use range_model::Summary;
     ///
     /// let newer = Summary::read_json(r#"{"schema": "tracing-gpu/7", "phases": {}}"#.as_bytes());
@@ -345,8 +339,7 @@ pub trait MergedSummaryExt: Sized {
     /// If the figures do not fit into the width, fewer are printed, in readable units.
     ///
     /// ```
-    /// use range_report::RenderOptions;
-    /// use range_report::MergedSummaryExt as _;
+    /// use range_report::{MergedSummaryExt as _, RenderOptions};
     /// use range_model::Summary;
     ///
     /// let mut text = Vec::new();
@@ -378,12 +371,11 @@ pub trait MergedSummaryExt: Sized {
     /// Errors of `out`.
     fn render_tables(&self, tables: &[MergedTable], options: &RenderOptions, out: impl io::Write) -> io::Result<()>;
 
-    /// Writes one table as comma-separated values, quoted as in [`Summary::write_csv`]. Its first columns are those of
+    /// Writes one table as comma-separated values, quoted as in [`SummaryExt::write_csv`]. Its first columns are those of
     /// the table of one process; the figures over processes follow. An empty table has only its headers.
     ///
     /// ```
-    /// use range_report::MergedTable;
-    /// use range_report::MergedSummaryExt as _;
+    /// use range_report::{MergedSummaryExt as _, MergedTable};
     /// use range_model::Summary;
     ///
     /// let mut text = Vec::new();
@@ -397,7 +389,7 @@ pub trait MergedSummaryExt: Sized {
     /// Errors of `out`.
     fn write_csv(&self, table: MergedTable, out: impl io::Write) -> io::Result<()>;
 
-    /// Writes everything as one line of JSON: the fields of this type after `"schema":"tracing-gpu-merged/1"`.
+    /// Writes everything as one line of JSON: the fields of [`MergedSummary`] after `"schema":"tracing-gpu-merged/1"`.
     ///
     /// # Errors
     ///

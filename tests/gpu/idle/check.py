@@ -48,19 +48,36 @@ def truth(lines):
 def causes_before(operation, until, states):
     """What the thread of an operation did from the end of the work before it."""
     start, _, thread, launched = operation
-    parts = Counter()
+    parts, way, waited, wait = Counter(), Counter(), None, 0
     for state_start, state_end, cause, name in states[thread]:
         if state_start >= start:
             break
-        before = min(state_end, launched, start) - max(state_start, until)
-        if before > 0:
-            parts[name, cause] += before
-        after = min(state_end, start) - max(state_start, launched, until)
-        if after > 0:
-            rest = start - max(launched, until)
-            cause = "unexplained" if rest > 50_000 else "launching" if launched > until else "dispatching"
-            parts[name, cause] += after
+        if state_start < until < state_end and cause in ("synchronising", "copying"):
+            waited, wait = name, until - state_start  # the device ran dry while the host waited
+        for begin, end, what in (
+            (max(state_start, until), min(state_end, launched, start), cause),
+            (max(state_start, launched, until), min(state_end, start), after(operation, until)),
+        ):
+            if end <= begin:
+                continue
+            if what not in ("launching", "synchronising", "copying") and end - begin >= 20_000:
+                waited = None
+            into = way if waited and what == "launching" else parts
+            into[name, what] += end - begin
+            if into is way:
+                by = waited
+    if sum(way.values()) > 4 * wait:
+        return parts + way
+    if way:
+        parts[by, "synchronising"] += sum(way.values())
     return parts
+
+
+def after(operation, until):
+    """Why an operation that was launched did not begin."""
+    start, _, _, launched = operation
+    rest = start - max(launched, until)
+    return "unexplained" if rest > 50_000 else "launching" if launched > until else "dispatching"
 
 
 def main():

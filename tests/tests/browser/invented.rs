@@ -135,7 +135,10 @@ impl Run {
 
     /// The ranges around an idle time, the outermost first.
     pub(crate) fn around(&self, idle: &IdleTime<'_>) -> Vec<&Span> {
-        let is_around = |span: &&Span| span.start <= idle.start && idle.end <= span.end && !span.lifetime;
+        let is_around = |span: &&Span| match idle.charged_at < idle.start {
+            true => span.start <= idle.charged_at && idle.charged_at < span.end && !span.lifetime,
+            false => span.start <= idle.start && idle.end <= span.end && !span.lifetime,
+        };
         let mut around: Vec<&Span> =
             self.spans.iter().filter(|span| Some(span.thread) == idle.thread).filter(is_around).collect();
         around.sort_by_key(|span| span.depth);

@@ -6,6 +6,9 @@ use range_model::timeline::{Api, is_slight};
 /// Code that runs between two calls for less than this time, in nanoseconds, is part of launching.
 pub(super) const BETWEEN_LAUNCHES: u64 = 100_000;
 
+/// An asynchronous copy that takes at least this time, in nanoseconds, has blocked the host.
+pub(super) const BLOCKING_COPY: u64 = 20_000;
+
 /// The purpose of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
@@ -15,8 +18,10 @@ pub(super) enum Purpose {
     CopyLater,
     /// It copies before it returns.
     Copy,
-    /// It waits for the device, or polls it.
+    /// It waits for the device.
     Wait,
+    /// It asks whether work has finished, and returns at once.
+    Poll,
     Allocate,
     Load,
     /// It needs the code of a kernel, and loads that if it is not there yet.
@@ -42,8 +47,8 @@ const BEGINNINGS: &[(&str, Purpose)] = &[
     ("ThreadSynchronize", Purpose::Wait),
     ("CtxSynchronize", Purpose::Wait),
     ("EventSynchronize", Purpose::Wait),
-    ("StreamQuery", Purpose::Wait),
-    ("EventQuery", Purpose::Wait),
+    ("StreamQuery", Purpose::Poll),
+    ("EventQuery", Purpose::Poll),
     ("Launch", Purpose::Launch),
     ("GraphLaunch", Purpose::Launch),
     ("MemAlloc", Purpose::Allocate),
@@ -100,12 +105,11 @@ pub(super) fn purpose(api: Api, name: &str) -> Purpose {
 
 /// The kind of a call that costs more than a launch, or that failed; `None` for any other call. A query whether work
 /// has finished is no such call, whatever it returns: a program may poll a device again and again.
-pub(super) fn kind(purpose: Purpose, name: &str, result: u32) -> Option<CallKind> {
+pub(super) fn kind(purpose: Purpose, result: u32) -> Option<CallKind> {
     /// Codes that are no failures: the runtime is being unloaded, the work has not finished, memory is registered
     /// already, memory is not registered.
     const ANSWERS: [u32; 4] = [4, 600, 712, 713];
     match (purpose, result) {
-        (Purpose::Wait, _) if name.contains("Query") => None,
         (Purpose::Launch | Purpose::CopyLater | Purpose::Copy | Purpose::Wait | Purpose::Allocate, 1..) => {
             (!ANSWERS.contains(&result)).then_some(CallKind::Failed)
         }
@@ -121,7 +125,7 @@ mod tests {
 
     #[test]
     fn questions_and_their_answers_are_no_failures() {
-        let of = |name: &str, result| kind(purpose(Api::Runtime, name), name, result);
+        let of = |name: &str, result| kind(purpose(Api::Runtime, name), result);
         assert_eq!(of("cudaEventQuery_v3020", 0), None);
         assert_eq!(of("cudaEventQuery_v3020", 700), None, "the call that failed is another one");
         assert_eq!(of("cudaStreamSynchronize_v3020", 0), Some(CallKind::Wait));
@@ -146,6 +150,7 @@ mod tests {
             (&["cudaMemcpyAsync_v3020", "cuMemcpyHtoDAsync_v2"], Purpose::CopyLater),
             (&["cudaMemcpy_v3020", "cuMemcpyDtoH_v2", "cudaMemcpyToSymbol_v3020"], Purpose::Copy),
             (&["cudaStreamSynchronize_v3020", "cuCtxSynchronize", "cudaEventSynchronize_v3020"], Purpose::Wait),
+            (&["cudaEventQuery_v3020", "cuStreamQuery"], Purpose::Poll),
             (&["cuMemAlloc_v2", "cudaMallocAsync_v11020", "cudaFree_v3020", "cuMemHostAlloc"], Purpose::Allocate),
             (&["cuModuleLoadData", "cuLibraryLoadData", "cuCtxCreate_v4", "cuInit"], Purpose::Load),
             (

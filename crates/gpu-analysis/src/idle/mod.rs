@@ -1,8 +1,8 @@
 //! Why the GPU was idle.
 //!
 //! Each moment in which a device ran nothing has one cause and one span, taken from the thread that launched the
-//! operation which ended the idle time. `gaps` finds idle times. `functions` knows the purpose of CUDA API calls.
-//! `thread` knows a thread's state at a moment: in a call or between two calls, and in which range.
+//! operation which ended the idle time; on the way from a wait to a launch, the span that waited. `gaps` finds idle
+//! times. `functions` knows the purpose of CUDA API calls. `thread` knows a thread's state at a moment: in a call or between two calls, and in which range.
 //!
 //! Records arrive late and in any order. So records older than [`Limits::lateness`] are settled whenever
 //! [`Limits::batch`] records have arrived, and memory does not grow with the run.
@@ -31,13 +31,13 @@ use range_model::timeline::{
 use range_model::{RangeStyle, Summary};
 
 use self::curve::Curve;
-use self::functions::{Purpose, kind, purpose};
+use self::functions::{BLOCKING_COPY, Purpose, kind, purpose};
 pub(super) use self::gaps::DISPATCH;
 use self::gaps::{DeviceLog, DeviceOperation, Gap, Name, Settled};
 use self::pieces::{Piece, Pieces};
 use self::ranges::Ranges;
 use self::streams::{StreamLogs, Streams};
-use self::thread::{ApiSpan, BLOCKING_COPY, CostlyCall, NO_RANGE, OpenSpan, ThreadLog, What};
+use self::thread::{ApiSpan, CostlyCall, NO_RANGE, OpenSpan, ThreadLog, What};
 use range_model::Fold;
 
 /// How long records are kept.
@@ -274,7 +274,7 @@ impl Fold for Idle {
             purpose = Purpose::BuildGraph;
         }
         thread.calls.push(ApiSpan { start, end, correlation, purpose, function, open_captures: 0 });
-        if let Some(kind) = kind(purpose, call.name, code)
+        if let Some(kind) = kind(purpose, code)
             && start >= self.window
         {
             let what = What { kind, function, code };
@@ -568,6 +568,8 @@ fn lend_range(threads: &mut Keyed<u32, ThreadLog>) {
     let [lender] = with_ranges.in_vec()[..] else { return };
     let (mut pieces, mut costly) = (Vec::new(), Vec::new());
     for thread in threads.values_mut().filter(|thread| !thread.has_ranges) {
+        // The lender's range at the start of a wait may be forgotten.
+        thread.pieces.iter_mut().for_each(|piece| piece.waited = None);
         pieces.append(&mut thread.pieces);
         costly.append(&mut thread.costly);
     }
@@ -601,4 +603,5 @@ fn explain(gap: &Gap, threads: &Keyed<u32, ThreadLog>, streams: &StreamLogs, pie
         (true, false) => IdleCause::Dispatching,
     };
     pieces.until(gap.end, cause);
+    pieces.weigh_wait(gap.start);
 }

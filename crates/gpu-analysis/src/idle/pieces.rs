@@ -2,7 +2,11 @@
 
 use range_model::summary::IdleCause;
 
+use super::functions::{BETWEEN_LAUNCHES, BLOCKING_COPY};
 use super::gaps::Name;
+
+/// The way from a wait to the next launch is due to the wait if it takes at most this many times as long as the wait.
+const MOST_WAY: u64 = 4;
 
 /// Idle time with one cause.
 #[derive(Clone, Copy, Debug)]
@@ -36,20 +40,33 @@ impl Pieces {
         if end <= self.at {
             return;
         }
-        // The way to the next launch takes as long as elsewhere, but a host that has not waited hides it.
-        let (cause, waited) = match cause {
-            IdleCause::Launching if self.waited.is_some() => (IdleCause::Synchronising, self.waited),
-            IdleCause::Launching | IdleCause::Synchronising | IdleCause::Copying => (cause, None),
-            _ => {
-                self.waited = None;
-                (cause, None)
-            }
+        // The way to the next launch takes as long as elsewhere, but a host that has not waited hides it. What else
+        // takes long ends it.
+        let most = match cause {
+            IdleCause::Launching => BETWEEN_LAUNCHES,
+            IdleCause::Synchronising | IdleCause::Copying => u64::MAX,
+            _ => BLOCKING_COPY,
         };
+        self.waited = self.waited.filter(|_| end - self.at < most);
+        let waited = self.waited.filter(|_| cause == IdleCause::Launching);
+        let cause = if waited.is_some() { IdleCause::Synchronising } else { cause };
         let Self { gap, device, ended_by, at: start, .. } = *self;
         self.at = end;
         match self.pieces.last_mut().filter(|last| (last.cause, last.waited) == (cause, waited)) {
             Some(last) => last.end = end,
             None => self.pieces.push(Piece { start, end, cause, gap, device, ended_by, waited }),
+        }
+    }
+
+    /// Without the wait the host would have been ahead by as long as it waited while the device was busy, up to
+    /// `begin`. If the way to the launch took many times as long, the launches would be as late.
+    pub(super) fn weigh_wait(&mut self, begin: u64) {
+        let its = || self.pieces.iter().filter_map(|piece| Some((piece.waited?, piece.end - piece.start)));
+        let way = its().fold(0, |sum, (_, ns)| sum + ns);
+        if its().next().is_some_and(|(wait, _)| (begin - wait).saturating_mul(MOST_WAY) < way) {
+            for piece in self.pieces.iter_mut().filter(|piece| piece.waited.is_some()) {
+                (piece.cause, piece.waited) = (IdleCause::Launching, None);
+            }
         }
     }
 }

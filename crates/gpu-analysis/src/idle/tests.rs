@@ -202,7 +202,8 @@ impl<'a> Program<'a> {
     }
 
     fn launch(&mut self, until: Option<u64>) {
-        let (at, duration) = (self.now, self.numbers.us(3, 10));
+        let blocks = self.numbers.below(16) == 0; // as behind a lock of the driver
+        let (at, duration) = (self.now, if blocks { self.numbers.us(90, 190) } else { self.numbers.us(3, 10) });
         let correlation = self.call("cudaLaunchKernel_v7000", Launching, duration);
         let earliest = self.now + self.numbers.us(2, 8);
         if until.is_some() {
@@ -511,11 +512,49 @@ fn program(seed: u64) -> Run {
     Run { truth: Truth { calls, ..truth(&made, &states, &held) }, made }
 }
 
+/// The start of the call in which a host waited, and when it began to launch something else.
+#[derive(Clone, Copy)]
+struct HostWait {
+    start: u64,
+    until: u64,
+}
+
+/// The call of a thread during which the device ran dry, if the host waited in it for the device. `ender`: the call
+/// whose operation ends the idle time.
+fn wait(calls: &[(u64, u64, u32, &str)], moment: u64, ender: u32) -> Option<HostWait> {
+    let enqueues = |name: &str| name.starts_with("cudaLaunchKernel") || name.starts_with("cudaMemcpy");
+    let is_aside = |name: &str| {
+        ["cudaFuncGetAttributes", "cuKernelGetName", "cudaEventCreate", "cudaFuncSetAttribute", "cudaStreamWaitEvent"]
+            .iter()
+            .any(|beginning| name.starts_with(beginning))
+            || ["cudaGetDevice", "cudaStreamIsCapturing", "cudaGetLastError"].iter().any(|one| name.starts_with(one))
+    };
+    let mut calls = calls.to_vec();
+    calls.sort_unstable();
+    let around = |&(from, to, _, name): &(u64, u64, u32, &str)| {
+        from < moment && moment < to && !is_aside(name) && name != "cudaEventQuery_v3020"
+    };
+    let at = calls.iter().position(around)?;
+    let (start, end, correlation, name) = calls[at];
+    let mut later = calls[at + 1..].iter().filter(|call| !is_aside(call.3));
+    let next = later.clone().next();
+    let waits = match name {
+        "cudaStreamSynchronize_v3020" | "cudaMemcpy_v3020" => true,
+        "cudaMemcpyAsync_v3020" => {
+            end - start >= 20_000 || next.is_some_and(|next| next.3 == "cudaStreamSynchronize_v3020")
+        }
+        _ => false,
+    };
+    let until = later.find(|call| enqueues(call.3)).filter(|call| call.2 != ender).map_or(u64::MAX, |call| call.0);
+    (waits && correlation != ender).then_some(HostWait { start, until })
+}
+
 /// Moves from change to change, with the same result as nanosecond by nanosecond.
 fn truth(made: &[Made], states: &BTreeMap<u32, Vec<State>>, held: &[u32]) -> Truth {
     let mut truth = Truth::default();
     let mut operations: BTreeMap<u32, Vec<(u64, u64, u32, u32)>> = BTreeMap::new();
-    let (mut calls, mut waits) = (BTreeMap::new(), Vec::new());
+    let mut calls = BTreeMap::new();
+    let mut by_thread: BTreeMap<u32, Vec<(u64, u64, u32, &str)>> = BTreeMap::new();
     for made in made {
         match *made {
             Made::Operation { device, start, end, correlation, launch, .. } => {
@@ -523,12 +562,7 @@ fn truth(made: &[Made], states: &BTreeMap<u32, Vec<State>>, held: &[u32]) -> Tru
             }
             Made::Call { thread, start, end, correlation, name, .. } => {
                 calls.insert(correlation, (start, end));
-                let of_wait = ["cudaStreamSynchronize_v3020", "cudaEventQuery_v3020", "cudaMemcpy_v3020"];
-                if of_wait.contains(&name) || name == "cudaMemcpyAsync_v3020" {
-                    let states = &states[&thread];
-                    let state = states.iter().rev().find(|state| state.from <= start).expect("what the thread did");
-                    waits.push((thread, correlation, start, end, state.range));
-                }
+                by_thread.entry(thread).or_default().push((start, end, correlation, name));
             }
             _ => {}
         }
@@ -542,18 +576,10 @@ fn truth(made: &[Made], states: &BTreeMap<u32, Vec<State>>, held: &[u32]) -> Tru
             if start > until {
                 let states = &states[&thread];
                 let launched = calls[&correlation].1;
-                // The device ran dry while the host waited: that is why the queue is empty, until the host does
-                // something that takes long.
-                let mut waited = waits
-                    .iter()
-                    .copied()
-                    .find(|&(of, call, from, to, _)| of == thread && call != correlation && from < until && until < to);
                 let Truth { spans, pieces, .. } = &mut truth;
-                let mut count = |cause, range, from, to: u64| {
-                    *causes.entry(cause).or_default() += to - from;
-                    *spans.entry((range, cause)).or_default() += to - from;
-                    pieces.push((from, to, Some(cause)));
-                };
+                let mut waited = wait(&by_thread[&thread], until, correlation);
+                let since = waited.map_or(until, |wait| wait.start);
+                let mut parts = Vec::new();
                 for (at, state) in states.iter().enumerate() {
                     let to = states.get(at + 1).map_or(u64::MAX, |next| next.from);
                     let mut part = |from: u64, to: u64, cause| {
@@ -561,14 +587,13 @@ fn truth(made: &[Made], states: &BTreeMap<u32, Vec<State>>, held: &[u32]) -> Tru
                         if to <= from {
                             return;
                         }
-                        match (waited, cause) {
-                            (Some((.., end, range)), Launching) if from >= end => count(Synchronising, range, from, to),
-                            (_, Launching | Synchronising | Copying) => count(cause, state.range, from, to),
-                            _ => {
-                                waited = None;
-                                count(cause, state.range, from, to);
-                            }
-                        }
+                        let most = match cause {
+                            Launching => 100_000,
+                            Synchronising | Copying => u64::MAX,
+                            _ => 20_000,
+                        };
+                        waited = waited.filter(|wait| to - from < most && from < wait.until);
+                        parts.push((cause, state.range, from, to, waited.is_some() && cause == Launching));
                     };
                     part(state.from, to.min(launched), state.cause);
                     let rest = start - launched.max(until).min(start);
@@ -579,6 +604,15 @@ fn truth(made: &[Made], states: &BTreeMap<u32, Vec<State>>, held: &[u32]) -> Tru
                         (false, false) => Dispatching,
                     };
                     part(state.from.max(launched), to, after);
+                }
+                let way: u64 = parts.iter().filter(|part| part.4).map(|(_, _, from, to, _)| to - from).sum();
+                let range = states.iter().rev().find(|state| state.from <= since).and_then(|state| state.range);
+                for (cause, of, from, to, is_way) in parts {
+                    let is_way = is_way && way <= 4 * (until - since);
+                    let (cause, range) = if is_way { (Synchronising, range) } else { (cause, of) };
+                    *causes.entry(cause).or_default() += to - from;
+                    *spans.entry((range, cause)).or_default() += to - from;
+                    pieces.push((from, to, Some(cause)));
                 }
             }
             if end > until {

@@ -5,14 +5,12 @@ use std::cmp::Reverse;
 use range_model::stats::order;
 use range_model::summary::{CallKind, IdleCause};
 
-use super::functions::{BETWEEN_LAUNCHES, Purpose};
+use super::functions::{BETWEEN_LAUNCHES, BLOCKING_COPY, Purpose};
 use super::pieces::{Piece, Pieces};
 
 /// Stands for no range in place of a label.
 pub(super) const NO_RANGE: u32 = u32::MAX;
 
-/// An asynchronous copy that takes at least this time, in nanoseconds, has blocked the host.
-pub(super) const BLOCKING_COPY: u64 = 20_000;
 /// A call that may load code, as the first launch of a kernel, has done so if it took this time, in nanoseconds.
 const LOADING_CALL: u64 = 200_000;
 /// The largest number of pieces of one thread that wait for a range around them.
@@ -40,10 +38,20 @@ impl ApiSpan {
         matches!(self.purpose, Purpose::Other | Purpose::Prepare | Purpose::MayLoad)
     }
 
-    /// Whether a device that runs dry meanwhile does so because the host is in this call. An asynchronous copy is over
-    /// before the device has come to it, unless it blocks.
-    fn waits(&self) -> bool {
-        matches!(self.purpose, Purpose::Wait | Purpose::Copy | Purpose::CopyLater)
+    /// Whether a device that runs dry meanwhile does so because the host is in this call. An asynchronous copy blocks
+    /// if it takes long, or if the program waits for it next, as in PyTorch's `.item()`.
+    fn waits<'a>(&self, next: impl FnOnce() -> Option<&'a Self>) -> bool {
+        match self.purpose {
+            Purpose::Wait | Purpose::Copy => true,
+            Purpose::CopyLater => {
+                self.end - self.start >= BLOCKING_COPY || next().is_some_and(|next| next.purpose == Purpose::Wait)
+            }
+            _ => false,
+        }
+    }
+
+    fn enqueues(&self) -> bool {
+        matches!(self.purpose, Purpose::Launch | Purpose::CopyLater | Purpose::Copy)
     }
 
     /// How many are open behind it.
@@ -121,7 +129,7 @@ pub(super) fn in_call(call: &ApiSpan, is_first: bool, is_captured: bool) -> Idle
         Purpose::CopyLater if duration >= BLOCKING_COPY => IdleCause::Copying,
         Purpose::Launch | Purpose::CopyLater => IdleCause::Launching,
         Purpose::Copy => IdleCause::Copying,
-        Purpose::Wait => IdleCause::Synchronising,
+        Purpose::Wait | Purpose::Poll => IdleCause::Synchronising,
         Purpose::Allocate => IdleCause::Allocating,
         Purpose::Load => IdleCause::Loading,
         // Queries of a device, a stream or an attribute belong to the code around them.
@@ -138,7 +146,7 @@ fn between(duration: u64, before: Purpose, next: Purpose) -> IdleCause {
         (Purpose::Prepare, Purpose::Launch) => IdleCause::Launching,
         _ if duration >= BETWEEN_LAUNCHES => IdleCause::Host,
         (Purpose::BuildGraph, Purpose::BuildGraph) => IdleCause::BuildingGraphs,
-        (_, Purpose::Wait) => IdleCause::Synchronising, // for example a loop that polls an event
+        (_, Purpose::Wait | Purpose::Poll) => IdleCause::Synchronising, // for example a loop that polls an event
         _ => IdleCause::Launching,
     }
 }
@@ -197,10 +205,13 @@ impl ThreadLog {
                 IdleCause::Launching if part == GraphPart::Between && call.is_aside() => IdleCause::BuildingGraphs,
                 cause => cause,
             };
-            pieces.until(call.end.min(until), cause);
-            if call.start < begin && call.waits() {
+            let next = || calls.get(at + 1..).into_iter().flatten().find(|call| !call.is_aside());
+            if call.start < begin && call.waits(next) {
                 pieces.waited = Some(call.start);
+            } else if call.enqueues() {
+                pieces.waited = None; // its work is not what ends the gap: it runs on another device, or failed
             }
+            pieces.until(call.end.min(until), cause);
             before = (call.end, call.purpose);
         }
         pieces.until(until, between(until.saturating_sub(before.0), before.1, Purpose::Launch));

@@ -63,7 +63,7 @@ figures! {
     pub struct SpanIdle {
         /// NVTX domain; `None` for the default domain.
         domain: Option<String> = key;
-        /// Name of the innermost range that was open; `None` for no range.
+        /// Name of the innermost range that was open, or in which the thread had waited; `None` for no range.
         name: Option<String> = key;
         /// Idle times with a part in it.
         gaps: u64 = sum;
@@ -153,12 +153,12 @@ figures! {
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct IdleCauses {
         /// It was in a launch, or within 100 us before the next one, or the device began the operation within 50 us
-        /// of its launch: launches cost more than what they launch.
+        /// of its launch, and the device did not run dry while it waited: launches cost more than what they launch.
         launching_ns: u64 = sum;
         /// The operation had been launched before the device became idle, and began within 50 us: the device's own
         /// time from one operation to the next.
         dispatching_ns: u64 = sum;
-        /// It waited for the device, with nothing left in the queue: the end of a synchronisation.
+        /// It waited for the device, with nothing left in the queue, or was on its way from there to the next launch.
         synchronising_ns: u64 = sum;
         /// It was in a copy that blocks: `cudaMemcpy`, or an asynchronous one of 20 us or more, as those of pageable
         /// memory are.

@@ -48,7 +48,7 @@ use tree::Trees;
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
-#[cfg_attr(not(feature = "literals"), non_exhaustive)]
+#[cfg_attr(not(feature = "_literals"), non_exhaustive)]
 pub struct MergedSummary {
     /// The processes, by rank (those without one last), host and process id.
     pub processes: Vec<Process>,
@@ -91,7 +91,7 @@ pub struct MergedSummary {
 /// The GPU work of all processes, as in [`GpuActivity`] for one. Kernels by range are not merged.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
-#[cfg_attr(not(feature = "literals"), non_exhaustive)]
+#[cfg_attr(not(feature = "_literals"), non_exhaustive)]
 pub struct MergedActivity {
     /// Kernels by name, by total time descending, then by name.
     pub kernels: Vec<Merged<String, Times>>,

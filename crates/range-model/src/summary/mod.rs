@@ -1,7 +1,8 @@
 //! The plain data from which every report is made.
 //!
 //! A [`Summary`] is a value: taking one changes nothing, and rendering one needs no profiler. All times are
-//! nanoseconds. With the feature `json` every type here can be serialised and read back.
+//! nanoseconds. With the feature `serde` (`json` of `tracing-gpu`) every type here can be serialised, and a [`Summary`]
+//! read back.
 //!
 //! Types may get more fields. To make a value, call `new` or `default`, and set the other fields:
 //!
@@ -14,7 +15,7 @@
 //! summary.ranges.push(RangeStats::new("Load Module", Times::new(2, 3_000)));
 //! ```
 
-#[cfg(feature = "schema")]
+#[cfg(feature = "_schema")]
 mod declared;
 #[cfg(feature = "serde")]
 mod finite;

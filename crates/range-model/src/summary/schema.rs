@@ -277,7 +277,7 @@ macro_rules! lists {
 pub(crate) use lists;
 
 /// A struct's declaration: its name and documentation, and those of its fields, with type and serde's attribute.
-#[cfg(feature = "schema")]
+#[cfg(feature = "_schema")]
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Declared {
@@ -289,7 +289,7 @@ pub struct Declared {
 }
 
 /// What a field is made of, if that is a struct of a summary.
-#[cfg(feature = "schema")]
+#[cfg(feature = "_schema")]
 pub trait Part {
     #[must_use]
     fn declared() -> Option<&'static Declared> {
@@ -336,7 +336,7 @@ macro_rules! figures {
         $(#[doc = $totals_about])+
         #[derive($($totals_derive),+)]
         #[cfg_attr(feature = "serde", derive(serde::Serialize))]
-        #[cfg_attr(not(feature = "literals"), non_exhaustive)]
+        #[cfg_attr(not(feature = "_literals"), non_exhaustive)]
         pub struct $Totals {
             $(
                 $(#[doc = $figure_about])+
@@ -402,7 +402,7 @@ macro_rules! figures {
         $(#[doc = $about])+
         #[derive($($derive),+)]
         #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-        #[cfg_attr(not(feature = "literals"), non_exhaustive)]
+        #[cfg_attr(not(feature = "_literals"), non_exhaustive)]
         pub struct $Row {
             $(
                 $(#[doc = $field_about])+
@@ -411,7 +411,7 @@ macro_rules! figures {
             )*
         }
 
-        #[cfg(feature = "schema")]
+        #[cfg(feature = "_schema")]
         impl $Row {
             #[doc(hidden)]
             pub const DECLARED: crate::summary::schema::Declared = crate::summary::schema::Declared {
@@ -427,7 +427,7 @@ macro_rules! figures {
             };
         }
 
-        #[cfg(feature = "schema")]
+        #[cfg(feature = "_schema")]
         impl crate::summary::schema::Part for $Row {
             fn declared() -> Option<&'static crate::summary::schema::Declared> {
                 Some(&Self::DECLARED)
@@ -473,7 +473,7 @@ macro_rules! figures {
     };
     (@join $Row:ident { $($field:ident = $rule:ident $(($($of:ident),+))?;)* }) => {
         impl crate::summary::schema::Join for $Row {
-            #[inline] // compiled where it is used, mostly with the feature `compare`
+            #[inline] // compiled where it is used, mostly with the feature `merge`
             fn join(parts: &[&Self]) -> Self {
                 Self { $($field: figures!(@rule parts, $field, $rule $($($of),+)?),)* }
             }

@@ -51,7 +51,9 @@ function factsOf(item) {
     add('graph node', detail.graph_node);
     add('correlation', launch.correlation);
   }
-  const around = row.part === 'idle' ? rangesAt(detail.thread, (run.start[item] + run.end[item]) / 2) : null;
+  // Idle time that follows a wait belongs to the ranges that were open when the wait began.
+  const moment = detail.waited ? run.start[item] - detail.waited : (run.start[item] + run.end[item]) / 2;
+  const around = row.part === 'idle' ? rangesAt(detail.thread, moment) : null;
   if (around) {
     if (!around.length) add('in', 'no range');
     add('before', detail.ended_by);

@@ -119,6 +119,12 @@ impl<'a> Run<'a> {
     }
 }
 
+/// `2,560 calls of cudaStreamSynchronize, 64 each time`: the calls that wait in ranges of a label.
+pub(super) fn waiting_calls(summary: &Summary, idle: &GpuIdle, label: Label<'_>, wording: Wording) -> Option<String> {
+    let run = Run { summary, idle, wall: 0, wording };
+    run.calls(CallKind::Wait, label).map(|calls| calls.words(wording))
+}
+
 /// Domain and name of a range; no name for no range.
 pub(super) type Label<'a> = (Option<&'a str>, Option<&'a str>);
 
@@ -281,7 +287,9 @@ fn idle_in_ranges(run: Run<'_>) -> Vec<Finding> {
             let (place, time, part) = (run.place(label), human_inline(ns), run.share(ns));
             let mut sentence = format!("GPU idle{place}, {}: {time} ({part} of the run)", cause.name());
             if let Some(calls) = &calls {
-                sentence += &format!(", in {}", calls.words(run.wording));
+                // What follows a wait is due to it, too.
+                let at = if cause == IdleCause::Synchronising { "at" } else { "in" };
+                sentence += &format!(", {at} {}", calls.words(run.wording));
             }
             let advice = match evidence.kind() {
                 FindingKind::SyncLoop => Some("wait once behind the loop, or for an event of an earlier round"),

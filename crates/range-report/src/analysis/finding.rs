@@ -325,8 +325,7 @@ impl FindingKind {
 /// What is concluded of a run: what costs time and where, the figures that prove it, and what can be done.
 ///
 /// ```
-/// use range_report::FindingKind;
-/// use range_report::SummaryExt as _;
+/// use range_report::{FindingKind, SummaryExt as _};
 /// use range_model::{Summary, TreeNode};
 ///
 /// let mut step = TreeNode::new("step");

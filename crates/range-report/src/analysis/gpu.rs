@@ -3,13 +3,13 @@
 //! Where the whole run was followed ([`Summary::idle`]), each idle moment has a cause. Else the sums of the tree give
 //! how busy it was, and nothing gives why. What stands below the first line is found in `causes.rs`.
 
-use super::causes::{advice, has_replays, in_stream, name_of, replays_graphs};
+use super::causes::{advice, has_replays, in_stream, name_of, replays_graphs, waiting_calls};
 use super::finding::{Evidence, Finding};
 use super::subject::{Subject, busy, is_most};
 use crate::text::number::{human_inline, share};
 use crate::text::wording::Wording;
 use range_model::stats::Lean;
-use range_model::summary::{CallKind, GpuIdle, IdleCause, IdleCauses, InstancesUse, RangeUse, SpanCalls};
+use range_model::summary::{GpuIdle, IdleCause, IdleCauses, InstancesUse, RangeUse, SpanIdle};
 use range_model::{GpuWork, Summary, TreeNode};
 
 /// If the GPU was busy for at least this part of the time, in per cent, the finding gives no cause of idle time.
@@ -112,7 +112,7 @@ fn in_idle(summary: &Summary, idle: &GpuIdle, total: &GpuWork, wording: Wording)
     let of = |row: &RangeUse, used: InstancesUse, of_run: Option<u64>| {
         let name = Some(name_of(row.domain.as_deref(), &row.name, wording));
         let replays_graphs = replays_graphs(summary, (row.domain.as_deref(), Some(&row.name)));
-        let waits = waits(idle, Some(row), wording);
+        let waits = waits(summary, idle, Some(row), wording);
         Part { name, of_run, replays_graphs, used, warm_up: row.warm_up, waits }
     };
     match Subject::of(summary, idle) {
@@ -126,24 +126,33 @@ fn in_idle(summary: &Summary, idle: &GpuIdle, total: &GpuWork, wording: Wording)
         IdleCause::ALL.iter().for_each(|&cause| run.causes.add(cause, device.causes.of(cause)));
         run.devices_ns = run.devices_ns.saturating_add(device.wall_ns);
     }
-    Part { used: run, replays_graphs: has_replays(summary), waits: waits(idle, None, wording), ..Part::default() }
+    Part {
+        used: run,
+        replays_graphs: has_replays(summary),
+        waits: waits(summary, idle, None, wording),
+        ..Part::default()
+    }
 }
 
-/// `the host waits for it in `check`, 64 times each time, with nothing left in the queue`: the range with the most idle
-/// time of this cause, and how often it waits in an instance of `around`, or in the run. `None` without a range.
-fn waits(idle: &GpuIdle, around: Option<&RangeUse>, wording: Wording) -> Option<String> {
-    let row = idle.spans.iter().largest_by(|row| row.causes.of(IdleCause::Synchronising))?;
-    let name = name_of(row.domain.as_deref(), row.name.as_deref()?, wording);
-    let of_row =
-        |calls: &&SpanCalls| calls.kind == CallKind::Wait && (&calls.domain, &calls.name) == (&row.domain, &row.name);
-    let calls = idle.calls.iter().filter(of_row).fold(0, |sum: u64, calls| sum.saturating_add(calls.calls));
-    let instances = around.map_or(1, |row| row.steady.instances.saturating_add(row.warm_up.instances));
-    let each = if instances > 1 { " each time" } else { "" };
-    let times = match calls.checked_div(instances) {
-        Some(times @ 2..) => format!(", {} times{each},", wording.count(times)),
-        _ => String::new(),
-    };
-    Some(format!("the host waits for it in `{name}`{times} with nothing left in the queue"))
+/// `the host waits for it in `check` (2,560 calls of cudaStreamSynchronize, 64 each time) with nothing left in the
+/// queue`: the range with most idle time of this cause. `None` if no range has most of it, or one that is entered in
+/// less than half of the instances of the subject.
+fn waits(summary: &Summary, idle: &GpuIdle, subject: Option<&RangeUse>, wording: Wording) -> Option<String> {
+    let ns = |row: &SpanIdle| row.causes.of(IdleCause::Synchronising);
+    let row = idle.spans.iter().largest_by(|row| ns(row))?;
+    let all = idle.spans.iter().fold(0, |sum: u64, row| sum.saturating_add(ns(row)));
+    let label = (row.domain.as_deref(), Some(row.name.as_deref()?));
+    let instances = |range: &RangeUse| range.steady.instances.saturating_add(range.warm_up.instances);
+    let its = idle.ranges.iter().find(|range| (range.domain.as_deref(), Some(&*range.name)) == label);
+    let often = subject.is_none_or(|subject| its.map_or(0, instances).saturating_mul(2) >= instances(subject));
+    if !is_most(ns(row), all) || !often {
+        return None;
+    }
+    let is_subject = subject.is_some_and(|subject| (subject.domain.as_deref(), Some(&*subject.name)) == label);
+    let name = name_of(label.0, label.1.unwrap_or_default(), wording);
+    let place = if is_subject { String::new() } else { format!(" in `{name}`") };
+    let calls = waiting_calls(summary, idle, label, wording).map(|words| format!(" ({words})")).unwrap_or_default();
+    Some(format!("the host waits for it{place}{calls} with nothing left in the queue"))
 }
 
 /// The same from the sums of the tree, but only a range in which nothing was awaited.
@@ -224,7 +233,7 @@ const fn wait(cause: IdleCause) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use range_model::summary::{DeviceIdle, GpuActivity, NodeWork, SpanIdle};
+    use range_model::summary::{CallKind, DeviceIdle, GpuActivity, NodeWork, SpanCalls};
 
     fn causes(times: &[(IdleCause, u64)]) -> IdleCauses {
         let mut causes = IdleCauses::default();
@@ -273,15 +282,16 @@ mod tests {
         on_gpu(summary, Wording::default()).into_iter().map(|finding| finding.sentence).collect()
     }
 
-    /// `.item()` in a loop: the first line names the range that waits, and how often in each instance of the step.
+    /// `.item()` in a loop: the first line names the range that waits, and how often.
     #[test]
     fn a_check_that_waits_for_each_value() {
         let steady = part(39, [390_000, 130_000], 5_000, &[(IdleCause::Synchronising, 200_000)]);
-        let ranges = vec![range("step", part(1, [10_000, 3_000], 128, &[]), steady)];
-        let spans = || {
+        let check = |instances| range("check", InstancesUse::default(), part(instances, [300_000, 9_000], 9, &[]));
+        let ranges = vec![range("step", part(1, [10_000, 3_000], 128, &[]), steady), check(40)];
+        let spans = |forward, check| {
             vec![
-                span(Some("forward"), &[(IdleCause::Launching, 5_000)]),
-                span(Some("check"), &[(IdleCause::Synchronising, 200_000)]),
+                span(Some("forward"), &[(IdleCause::Synchronising, forward)]),
+                span(Some("check"), &[(IdleCause::Synchronising, check)]),
             ]
         };
         let calls = |name: &str, calls| SpanCalls {
@@ -292,25 +302,26 @@ mod tests {
             instances: 40,
             ..SpanCalls::default()
         };
-        let mut summary = run([400_000, 133_000], ranges, spans());
-        summary.idle.as_mut().unwrap().calls = vec![calls("forward", 40), calls("check", 2_560)];
+        let mut summary = run([400_000, 133_000], ranges, spans(20_000, 180_000));
         let first = |summary: &Summary| sentences(summary).swap_remove(0);
-        assert!(
-            first(&summary).contains(
-                ": the host waits for it in `check`, 64 times each time, with nothing left in the queue (51.3%"
-            ),
-            "{}",
-            first(&summary)
-        );
-        summary.idle.as_mut().unwrap().calls.clear();
-        assert!(
-            first(&summary).contains("the host waits for it in `check` with nothing left in"),
-            "{}",
-            first(&summary)
-        );
-        summary.idle.as_mut().unwrap().ranges.clear();
-        summary.idle.as_mut().unwrap().calls = vec![calls("check", 2_560)];
-        assert!(first(&summary).contains("in `check`, 2,560 times, with nothing"), "{}", first(&summary));
+        let ends = |summary: &Summary, expected: &str| {
+            let said = first(summary);
+            assert!(
+                said.ends_with(&format!(": {expected} with nothing left in the queue (51.3% of the time)")),
+                "{said}"
+            );
+        };
+        ends(&summary, "the host waits for it in `check`");
+        summary.idle.as_mut().unwrap().calls = vec![calls("forward", 40), calls("check", 2_560)];
+        ends(&summary, "the host waits for it in `check` (2,560 calls of cudaStreamSynchronize, 64 each time)");
+        summary.idle.as_mut().unwrap().ranges[1] = check(19);
+        ends(&summary, "the host waits for it"); // `check` is in less than half of the steps
+        summary.idle.as_mut().unwrap().ranges[1] = check(20);
+        summary.idle.as_mut().unwrap().spans = spans(120_000, 80_000);
+        ends(&summary, "the host waits for it"); // no range has most of it
+        summary.idle.as_mut().unwrap().spans = vec![span(Some("step"), &[(IdleCause::Synchronising, 200_000)])];
+        summary.idle.as_mut().unwrap().calls = vec![calls("step", 80)];
+        ends(&summary, "the host waits for it (80 calls of cudaStreamSynchronize, 2 each time)");
     }
 
     /// As the training of a small model looks on an H100.

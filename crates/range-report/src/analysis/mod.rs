@@ -38,14 +38,17 @@ pub use gate::{Added, Basis, Change, Gate, Regression};
 pub(crate) use gpu::on_gpu;
 pub(crate) use hot::enough;
 #[cfg(feature = "page")]
+#[doc(hidden)] // for the crate range-page
 pub use hot::{Hot, hottest};
 #[cfg(feature = "compare")]
 pub(crate) use interval::LEAST_PAIRS;
 #[cfg(feature = "compare")]
 pub(crate) use judge::{Judged, Repeats, confidence};
 pub(crate) use losses::{losses, nothing_enqueued};
+#[doc(hidden)] // for the crate range-page
 pub use phase::Phase;
 pub(crate) use phase::{OnGpu, WAYS, Way, either};
+#[doc(hidden)] // for the crate range-page
 pub use phases::Phases;
 #[cfg(feature = "compare")]
 pub(crate) use reason::Facts;

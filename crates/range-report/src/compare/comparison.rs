@@ -14,7 +14,6 @@ use range_model::{Process, Quantile, RangeStats, RangeStyle, Summary, Times, Tre
 ///
 /// ```
 /// use range_report::{Comparison, RenderOptions};
-/// use range_report::SummaryExt as _;
 /// use range_model::{RangeStats, Summary, Times};
 ///
 /// fn run(phases: &[(&str, u64)]) -> Summary {

@@ -9,6 +9,7 @@ mod tests;
 mod verdict;
 
 pub use crate::analysis::{Added, Basis, Change, Figure, Gate, Reason, Regression};
+#[doc(hidden)] // for the crate range-page
 pub use comparison::by_self_time;
 pub(crate) use comparison::with_ratios;
 pub use comparison::{ComparedRange, Comparison, InRun};

@@ -210,7 +210,6 @@ impl Comparison {
     ///
     /// ```
     /// use range_report::Comparison;
-    /// use range_report::SummaryExt as _;
     /// use range_model::Summary;
     ///
     /// let mut text = Vec::new();

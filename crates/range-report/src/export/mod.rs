@@ -5,8 +5,7 @@
 //! end of a run, by `ProfilerBuilder::json` and `ProfilerBuilder::folded`.
 //!
 //! ```
-//! use range_report::Report;
-//! use range_report::SummaryExt as _;
+//! use range_report::{Report, SummaryExt as _};
 //! use range_model::Summary;
 //!
 //! let summary = Summary::default(); // of `Profiler::summary`, or read from a file

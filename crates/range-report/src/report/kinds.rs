@@ -181,8 +181,7 @@ const TABLE: &[(Report, &str, Needs)] = &[
 /// [`write_csv`](crate::MergedSummaryExt::write_csv).
 ///
 /// ```
-/// use range_report::MergedTable;
-/// use range_report::MergedSummaryExt as _;
+/// use range_report::{MergedSummaryExt as _, MergedTable};
 /// use range_model::Summary;
 ///
 /// let merged = Summary::merge([]);

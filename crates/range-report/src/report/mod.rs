@@ -5,8 +5,7 @@
 //! escaped, and wide characters count as the columns that they take on a terminal (see [`RenderOptions::raw_names`]).
 //!
 //! ```
-//! use range_report::{RenderOptions, Report};
-//! use range_report::SummaryExt as _;
+//! use range_report::{RenderOptions, Report, SummaryExt as _};
 //! use range_model::Summary;
 //!
 //! let summary = Summary::default();
@@ -54,6 +53,7 @@ mod why;
 #[cfg(feature = "compare")]
 pub(crate) use comparison::comparison_table;
 #[cfg(feature = "page")]
+#[doc(hidden)] // for the crate range-page
 pub use comparison::{change, gate_verdict, verdicts, verdicts_on_self_time};
 use envelope::{NO_RANGE, printed};
 pub(crate) use footer::losses_as_text;
@@ -63,16 +63,21 @@ pub use kinds::{FindingKinds, Report, TableStyle};
 #[cfg(feature = "compare")]
 pub(crate) use merged::{merged, merged_table};
 #[cfg(feature = "page")]
+#[doc(hidden)] // for the crate range-page
 pub use nodes::appended_figures;
 #[cfg(feature = "page")]
+#[doc(hidden)] // for the crate range-page
 pub use nsys::style_name;
 pub(crate) use nvprof::{bytes as nvprof_bytes, time as nvprof_time};
 pub use options::RenderOptions;
+#[doc(hidden)] // for the crate range-page
 pub use table::Table;
 #[cfg(feature = "page")]
+#[doc(hidden)] // for the crate range-page
 pub use table::{Cell, Column, Unit};
 pub(crate) use tables::stream_table;
 #[cfg(feature = "page")]
+#[doc(hidden)] // for the crate range-page
 pub use tree::{Explained, explained};
 pub(crate) use why::findings;
 
@@ -189,6 +194,7 @@ pub(crate) fn table(summary: &Summary, report: Report) -> Option<cuda::Made> {
 /// The notes in the footer of these reports.
 #[cfg(feature = "page")]
 #[must_use]
+#[doc(hidden)] // for the crate range-page
 pub fn notes(summary: &Summary, reports: &[Report], options: &RenderOptions) -> Vec<String> {
     footer::notes(summary, reports, options, shows_approximate(summary, reports, options))
 }
@@ -206,6 +212,7 @@ fn shows_approximate(summary: &Summary, reports: &[Report], options: &RenderOpti
 /// The tables of the page, each with its title and a description of its figures. The stream times follow the ranges.
 #[cfg(feature = "page")]
 #[must_use]
+#[doc(hidden)] // for the crate range-page
 pub fn page_tables(summary: &Summary) -> Vec<([&'static str; 2], Table)> {
     let mut tables = Vec::new();
     for maker in MAKERS.iter().filter(|maker| !maker.page[0].is_empty()) {

@@ -7,7 +7,7 @@ use crate::summary::{CallTotals, GpuWork, NodeTotals, Sizes, StreamTimes, Times}
 /// One range projected onto the GPUs of all processes, as in [`ProjectionStats`](crate::ProjectionStats).
 #[derive(Clone, Debug, Default, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
-#[cfg_attr(not(feature = "literals"), non_exhaustive)]
+#[cfg_attr(not(feature = "_literals"), non_exhaustive)]
 pub struct Projected {
     /// Projected durations of the instances with GPU work.
     pub times: Times,

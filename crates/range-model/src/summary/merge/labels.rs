@@ -5,7 +5,7 @@ use crate::RangeStyle;
 /// The range of a row.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
-#[cfg_attr(not(feature = "literals"), non_exhaustive)]
+#[cfg_attr(not(feature = "_literals"), non_exhaustive)]
 pub struct RangeLabel {
     /// NVTX domain; `None` for the default domain.
     pub domain: Option<String>,
@@ -18,7 +18,7 @@ pub struct RangeLabel {
 /// The calls of a row.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
-#[cfg_attr(not(feature = "literals"), non_exhaustive)]
+#[cfg_attr(not(feature = "_literals"), non_exhaustive)]
 pub struct CallLabel {
     /// NVTX domain; `None` for the default domain.
     pub domain: Option<String>,
@@ -29,7 +29,7 @@ pub struct CallLabel {
 /// The range and stream of a row.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
-#[cfg_attr(not(feature = "literals"), non_exhaustive)]
+#[cfg_attr(not(feature = "_literals"), non_exhaustive)]
 pub struct StreamLabel {
     /// NVTX domain; `None` for the default domain.
     pub domain: Option<String>,
@@ -43,7 +43,7 @@ pub struct StreamLabel {
 /// The node of the phase tree of a row. The path to it consists of the nearest earlier rows of each smaller depth.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
-#[cfg_attr(not(feature = "literals"), non_exhaustive)]
+#[cfg_attr(not(feature = "_literals"), non_exhaustive)]
 pub struct PhaseLabel {
     /// Nodes above it; 0 for a root.
     pub depth: usize,

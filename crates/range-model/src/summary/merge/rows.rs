@@ -14,7 +14,7 @@ use crate::summary::schema::Join;
 /// `K` identifies the row, `V` has its figures.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
-#[cfg_attr(not(feature = "literals"), non_exhaustive)]
+#[cfg_attr(not(feature = "_literals"), non_exhaustive)]
 pub struct Merged<K, V> {
     /// The identity of the row.
     pub key: K,
@@ -32,7 +32,7 @@ pub struct Merged<K, V> {
 /// The figures of a row in one process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
-#[cfg_attr(not(feature = "literals"), non_exhaustive)]
+#[cfg_attr(not(feature = "_literals"), non_exhaustive)]
 pub struct RankTotal {
     /// The process, as an index in [`MergedSummary::processes`](super::MergedSummary::processes).
     pub process: usize,

@@ -143,7 +143,7 @@ fn loops_that_wait_and_loops_that_allocate() {
     };
     let waits = |calls_made| calls(CallKind::Wait, "cudaStreamSynchronize_v3020", calls_made);
     let (kind, sentence) = with_calls(IdleCause::Synchronising, &[waits([1_200, 40, 30 * MS])]);
-    let expected = "GPU idle in `step`, synchronising: 12.00 ms (12.0% of the run), in 1,200 calls of \
+    let expected = "GPU idle in `step`, synchronising: 12.00 ms (12.0% of the run), at 1,200 calls of \
                     cudaStreamSynchronize, 30 each time";
     assert_eq!((kind, &*sentence), (FindingKind::SyncLoop, expected));
     let first_alone = "GPU idle in `step`, synchronising: 12.00 ms (12.0% of the run)";

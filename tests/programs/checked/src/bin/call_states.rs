@@ -44,7 +44,7 @@ use tokio::sync::{Mutex as AsyncMutex, oneshot};
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::{sleep, timeout};
 use tracing::{Instrument as _, Span, info_span, instrument};
-use tracing_gpu::{Output, Profiler, follow, SummaryExt as _};
+use tracing_gpu::{Output, Profiler, SummaryExt as _, follow};
 use tracing_subscriber::prelude::*;
 
 /// Names of requests, of their children, and of the children of these.
