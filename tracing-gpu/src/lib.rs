@@ -136,8 +136,8 @@
 //! - `html`: `ProfilerBuilder::html`, one page with the timeline, flame graphs and tables of a run, for a browser;
 //!   `WriteHtml` for a [`Summary`] and a `Comparison`; `ProfilerBuilder::baseline`. Sets `json`. Takes `base64`.
 //! - `json`: `SummaryExt::write_json` and `read_json` under a versioned JSON Schema (`SummaryExt::JSON_SCHEMA`);
-//!   `Serialize` and `Deserialize` for [`Summary`]; `Comparison`, which puts runs side by side; `Summary::merge`, which joins the
-//!   processes of a run. Takes `serde` and `serde_json`.
+//!   `Serialize` and `Deserialize` for [`Summary`]; `Comparison`, which puts runs side by side; `Summary::merge`, which
+//!   joins the processes of a run. Takes `serde` and `serde_json`.
 //! - `parquet`: `ProfilerBuilder::parquet`, datasets for DuckDB and Spark. Takes `parquet`, without arrow.
 //! - `server`: `metrics`, figures for a `/metrics` route; `tower::FollowLayer`, [`follow()`] for each request of a
 //!   server on axum, tonic or hyper. Takes `tower-layer` and `tower-service`.

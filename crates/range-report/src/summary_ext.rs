@@ -217,8 +217,8 @@ pub trait SummaryExt: Sized {
 
     /// Writes the summary as one line of JSON.
     ///
-    /// Its first field is `"schema": "tracing-gpu/1"`; the others are those of [`Summary`], with times in nanoseconds and
-    /// the tree as a flat list of nodes with their `depth`. The last two are `findings`, the conclusions of
+    /// Its first field is `"schema": "tracing-gpu/1"`; the others are those of [`Summary`], with times in nanoseconds
+    /// and the tree as a flat list of nodes with their `depth`. The last two are `findings`, the conclusions of
     /// [`findings`](Self::findings), the most costly first, with names of at most 40 columns, in at most 2 KB; and
     /// `findings_left_out`, the number of findings that did not fit. [`JSON_SCHEMA`](Self::JSON_SCHEMA) describes
     /// everything. Fields may be added within a version; existing fields keep their meaning. Non-finite numbers are not
@@ -371,8 +371,8 @@ pub trait MergedSummaryExt: Sized {
     /// Errors of `out`.
     fn render_tables(&self, tables: &[MergedTable], options: &RenderOptions, out: impl io::Write) -> io::Result<()>;
 
-    /// Writes one table as comma-separated values, quoted as in [`SummaryExt::write_csv`]. Its first columns are those of
-    /// the table of one process; the figures over processes follow. An empty table has only its headers.
+    /// Writes one table as comma-separated values, quoted as in [`SummaryExt::write_csv`]. Its first columns are those
+    /// of the table of one process; the figures over processes follow. An empty table has only its headers.
     ///
     /// ```
     /// use range_report::{MergedSummaryExt as _, MergedTable};

@@ -2,7 +2,8 @@
 //!
 //! Each moment in which a device ran nothing has one cause and one span, taken from the thread that launched the
 //! operation which ended the idle time; on the way from a wait to a launch, the span that waited. `gaps` finds idle
-//! times. `functions` knows the purpose of CUDA API calls. `thread` knows a thread's state at a moment: in a call or between two calls, and in which range.
+//! times. `functions` knows the purpose of CUDA API calls. `thread` knows a thread's state at a moment: in a call or
+//! between two calls, and in which range.
 //!
 //! Records arrive late and in any order. So records older than [`Limits::lateness`] are settled whenever
 //! [`Limits::batch`] records have arrived, and memory does not grow with the run.
