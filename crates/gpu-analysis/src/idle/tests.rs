@@ -520,7 +520,7 @@ struct HostWait {
 }
 
 /// The call of a thread during which the device ran dry, if the host waited in it for the device. `ender`: the call
-/// whose operation ends the idle time.
+/// whose operation ends the idle time. `calls` are in order.
 fn wait(calls: &[(u64, u64, u32, &str)], moment: u64, ender: u32) -> Option<HostWait> {
     let enqueues = |name: &str| name.starts_with("cudaLaunchKernel") || name.starts_with("cudaMemcpy");
     let is_aside = |name: &str| {
@@ -529,8 +529,6 @@ fn wait(calls: &[(u64, u64, u32, &str)], moment: u64, ender: u32) -> Option<Host
             .any(|beginning| name.starts_with(beginning))
             || ["cudaGetDevice", "cudaStreamIsCapturing", "cudaGetLastError"].iter().any(|one| name.starts_with(one))
     };
-    let mut calls = calls.to_vec();
-    calls.sort_unstable();
     let around = |&(from, to, _, name): &(u64, u64, u32, &str)| {
         from < moment && moment < to && !is_aside(name) && name != "cudaEventQuery_v3020"
     };
@@ -567,6 +565,7 @@ fn truth(made: &[Made], states: &BTreeMap<u32, Vec<State>>, held: &[u32]) -> Tru
             _ => {}
         }
     }
+    by_thread.values_mut().for_each(|calls| calls.sort_unstable());
     for (device, mut operations) in operations {
         operations.sort_unstable();
         let first = operations[0].0;

@@ -70,13 +70,12 @@ fn how_busy(summary: &Summary, wording: Wording) -> Option<Finding> {
         let instances = if part.of_run.is_some() { 1 } else { part.used.instances };
         let mut of_words = part.used;
         of_words.instances = instances;
-        sentence += &match cause {
-            Some((IdleCause::Synchronising, ns)) if part.waits.is_some() => {
-                let words = part.waits.as_deref().unwrap_or_default();
+        sentence += &match (cause, &part.waits) {
+            (Some((IdleCause::Synchronising, ns)), Some(words)) => {
                 format!(": {words} ({} of the time)", share(ns, of_words.devices_ns.into()))
             }
-            Some((cause, ns)) => why(&of_words, cause, ns, wording),
-            None => {
+            (Some((cause, ns)), _) => why(&of_words, cause, ns, wording),
+            (None, _) => {
                 let ask = wording.of("report=idle", "-r idle");
                 format!(": {} ({ask} has the reason)", rhythm(&of_words, wording))
             }

@@ -38,8 +38,6 @@ const WAITS_LEAST_NS: u64 = 10_000_000;
 const WAITS_NAMED: usize = 3;
 /// A 99th percentile without waits is told if it is less than this part of that with them.
 const P99_PART: f64 = 0.9;
-/// A call that takes longer than the others becomes a finding from this part of all time in spans on, in per cent.
-const LONG_CALL_WORTH: u128 = 1;
 /// A system call with at least this percentage of a range's time off the CPU stands for all of it.
 const ALL_PERCENT: u128 = 95;
 
@@ -410,8 +408,7 @@ fn one_long_call(run: Run<'_>) -> Vec<Finding> {
         let at_stake_ns = longest_ns.saturating_sub(others_mean_ns);
         Finding { of_ns: Some(phase.node.total_ns), advice, ..run.of_phase(index, evidence, at_stake_ns, &sentence) }
     };
-    let costs = |finding: &Finding| u128::from(finding.at_stake_ns) * 100 >= run.phases.whole() * LONG_CALL_WORTH;
-    run.phases.dominated().into_iter().map(finding).filter(costs).in_vec()
+    run.phases.dominated().into_iter().map(finding).in_vec()
 }
 
 /// `call 51 of 100, at 60.12 ms,`
