@@ -1,10 +1,11 @@
 //! Programs for the Nsight Systems tests: `workload KIND OUT TIER DOMAIN SEED`.
 //!
 //! Each writes its own summary to `OUT` as JSON, for comparison with Nsight Systems' recording of the same process.
+//! The kind `pair` writes what a push and a pop take instead.
 //! `TIER` is `layer` or `subscriber`; `DOMAIN` is `default`, `target` or a name; only `random` reads `SEED`.
 
 use std::error::Error;
-use std::fs::File;
+use std::fs::{self, File};
 use std::hint::black_box;
 use std::sync::{Arc, Barrier, Mutex};
 use std::thread;
@@ -22,6 +23,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let [kind, out, tier, domain, seed] = arguments.as_slice() else {
         return Err("usage: workload KIND OUT TIER DOMAIN SEED".into());
     };
+    if kind == "pair" {
+        return pair(out);
+    }
     let profiler = start(tier, domain)?;
     match kind.as_str() {
         "random" => random(seed.parse()?),
@@ -83,6 +87,25 @@ fn bodies() {
     for _ in 0..2_000 {
         info_span!("body of 50 us").in_scope(|| work(Duration::from_micros(50)));
     }
+}
+
+/// Writes what a push and a pop take together, in nanoseconds: the median of many pairs without spans. Every other pair
+/// follows a sleep, after which the tool's code has left the nearest caches, as in a thread of a runtime.
+fn pair(out: &str) -> Result<(), Box<dyn Error>> {
+    let attributes = Attributes::new().message("pair");
+    let mut pairs: Vec<u128> = (0..4_000)
+        .map(|number| {
+            if number % 2 == 0 {
+                thread::sleep(Duration::from_micros(50));
+            }
+            let start = Instant::now();
+            drop(PushRange::new(nvtx_rs::Domain::DEFAULT, &attributes));
+            start.elapsed().as_nanos()
+        })
+        .collect();
+    pairs.sort_unstable();
+    fs::write(out, pairs[pairs.len() / 2].to_string())?;
+    Ok(())
 }
 
 /// Names that are used once each: the cost of registering a name with the tool must not be in its one duration.

@@ -9,22 +9,40 @@ use tests::nsight::{Recording, Row, Table};
 use tracing_gpu::Summary;
 use tracing_gpu::summary::RangeStyle;
 
+use crate::programs::pair_ns;
+
 /// The largest number of runs of a program, until each of its rows has agreed in one run. A preemption between the two
 /// readings of the clock changes only one of the two durations, sometimes by milliseconds: it spoils one row of one
 /// run. The next run is judged by the same limits, and a real error shows in all of them. Rows and counts must agree in
 /// every run.
-const RUNS: usize = 8;
+const RUNS: usize = 5;
 
 /// Allowed deviations: nanoseconds an instance in a total and in a median, or [`ALLOWED_PERCENT`].
 const ALLOWED_NS: (f64, f64) = (100.0, 60.0);
 const ALLOWED_PERCENT: f64 = 1.0;
 
-/// Profiles a program with `run` until all durations agree. Only one comparison runs at a time: if other programs use
-/// the caches, the time between the two readings grows.
+/// Where a program exceeds [`ALLOWED_NS`] in all of its runs: the part of a push and a pop that is allowed, as measured
+/// under Nsight Systems in the same run of the tests. Nsight Systems reads its clock inside of its push, so on a machine
+/// where that takes longer, the two readings are further apart. A clock that we read on the wrong side of the push
+/// differs by half of the pair.
+const ALLOWED_OF_PAIR: f64 = 0.2;
+
+/// Profiles a program with `run` until all durations agree, or differ by less than a part of Nsight Systems' own time.
 ///
 /// # Panics
 /// If rows or instances differ in any run, or the durations of some row in every run.
-pub(crate) fn agree(what: &str, mut run: impl FnMut() -> (Recording, Vec<Row>)) {
+pub(crate) fn agree(what: &str, run: impl FnMut() -> (Recording, Vec<Row>)) {
+    agree_within(what, run, || (ALLOWED_OF_PAIR * pair_ns() / ALLOWED_NS.1).max(1.0));
+}
+
+/// Like [`agree`], for a program whose code stays in the caches: without regard to Nsight Systems' own time.
+pub(crate) fn agree_closely(what: &str, run: impl FnMut() -> (Recording, Vec<Row>)) {
+    agree_within(what, run, || 1.0);
+}
+
+/// Profiles a program with `run` until all durations agree. `scale` widens the limits after the last run. Only one
+/// comparison runs at a time: if other programs use the caches, the time between the two readings grows.
+fn agree_within(what: &str, mut run: impl FnMut() -> (Recording, Vec<Row>), scale: impl Fn() -> f64) {
     static ALONE: Mutex<()> = Mutex::new(());
     let _alone = ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let mut best: BTreeMap<(RangeStyle, String), Deviation> = BTreeMap::new();
@@ -39,6 +57,10 @@ pub(crate) fn agree(what: &str, mut run: impl FnMut() -> (Recording, Vec<Row>)) 
         if best.values().all(|row| row.of_allowed() <= 1.0) {
             return report(what, number, &best);
         }
+    }
+    let scale = scale();
+    if best.values().all(|row| row.of_allowed() <= scale) {
+        return report(what, RUNS, &best);
     }
     let off: Vec<String> = best.values().filter(|row| row.of_allowed() > 1.0).map(ToString::to_string).collect();
     panic!("{what}: durations differ in all of {RUNS} runs, at best by\n{}", off.join("\n"));
