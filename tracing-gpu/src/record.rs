@@ -1,7 +1,6 @@
 //! Types that several parts of the profiler share.
 
 use range_model::RangeStyle;
-use range_model::stats::Distribution;
 
 use crate::clock::Ticks;
 
@@ -16,35 +15,6 @@ pub(crate) fn style_of(number: u32) -> RangeStyle {
 
 /// Number of a named stream; 0 for none.
 pub(crate) type StreamId = u32;
-
-/// Stream, node and range of a row of stream times.
-pub(crate) type StreamRowKey = (StreamId, u32, RangeKey);
-
-/// A row of stream times: its stream, node and range.
-pub(crate) type StreamRow = (StreamId, u32, RangeKey, StreamTime);
-
-/// Times on a stream, in nanoseconds.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct StreamTime {
-    pub(crate) times: Distribution,
-    /// Instances whose two events have nothing between them.
-    pub(crate) empty: u64,
-    /// Summed readings of those instances: the time of an empty pair.
-    pub(crate) empty_ns: u128,
-}
-
-impl StreamTime {
-    /// What came since `before`, an earlier copy without its single times; then `before` is this copy.
-    pub(crate) fn since(self, before: &mut Self) -> Self {
-        let Self { times, empty, empty_ns } = self;
-        let times = times.since_mark(&mut before.times);
-        Self {
-            times,
-            empty: empty.saturating_sub(std::mem::replace(&mut before.empty, empty)),
-            empty_ns: empty_ns.saturating_sub(std::mem::replace(&mut before.empty_ns, empty_ns)),
-        }
-    }
-}
 
 /// Number of a call that follows a span; 0 for none.
 pub(crate) type CallId = u32;

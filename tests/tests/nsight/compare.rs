@@ -22,8 +22,8 @@ const ALLOWED_NS: (f64, f64) = (100.0, 60.0);
 const ALLOWED_PERCENT: f64 = 1.0;
 
 /// Where a program exceeds [`ALLOWED_NS`] in all of its runs: the part of a push and a pop that is allowed, as measured
-/// under Nsight Systems in the same run of the tests. Nsight Systems reads its clock inside of its push, so on a machine
-/// where that takes longer, the two readings are further apart. A clock that we read on the wrong side of the push
+/// under Nsight Systems in the same run of the tests. Nsight Systems reads its clock inside of its push: the longer it
+/// takes on a machine, the further apart are the two readings. A clock that we read on the wrong side of the push
 /// differs by half of the pair.
 const ALLOWED_OF_PAIR: f64 = 0.2;
 

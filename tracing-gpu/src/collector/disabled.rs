@@ -2,19 +2,10 @@
 
 use range_model::timeline::{ApiRecords, Details, Graphs};
 
-use crate::clock::Ticks;
 use crate::thread::engine::Engine;
 
 #[derive(Debug)]
 pub(crate) enum Collector {}
-
-pub(crate) enum ActivityTotals {}
-
-impl ActivityTotals {
-    pub(crate) fn since(&self, _: Option<&Self>) -> Self {
-        match *self {}
-    }
-}
 
 impl Collector {
     pub(crate) fn start(
@@ -25,10 +16,6 @@ impl Collector {
         _in_init: bool,
     ) -> Result<&'static Self, String> {
         Err("it needs the feature `cuda` of the crate tracing-gpu".to_owned())
-    }
-
-    pub(crate) fn totals(&self, _: Ticks) -> ActivityTotals {
-        match *self {}
     }
 
     pub(crate) fn restart(&self) {

@@ -8,7 +8,8 @@
 use range_model::RangeStyle;
 use range_model::stats::Keyed;
 
-use super::calls::NodeCalls;
+use super::node_calls::NodeCalls;
+use super::part::Nodes;
 use super::totals::{NodeTotals, ThreadRows};
 use crate::session::catalog::{Node, ROOT};
 
@@ -31,9 +32,18 @@ struct Elsewhere {
     instances: u64,
 }
 
+/// Sets the blocked time of all nodes. `threads` are the rows of each thread.
+pub(super) fn add_blocked(catalog: &[Node], nodes: &mut Nodes, threads: &[ThreadRows<'_>]) {
+    for (node, ticks) in blocked(catalog, &nodes.totals, &nodes.calls, threads) {
+        if let Some(node) = nodes.get_mut(node) {
+            node.blocked = ticks;
+        }
+    }
+}
+
 /// Blocked time by node, in ticks. `threads` are the rows of each thread, `calls` those of futures.
 #[inline(never)]
-pub(super) fn blocked(
+fn blocked(
     nodes: &[Node],
     totals: &[NodeTotals],
     calls: &Keyed<u32, NodeCalls>,

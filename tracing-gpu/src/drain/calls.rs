@@ -1,171 +1,90 @@
 //! Calls of futures: merges the rows of all threads into the figures of a summary.
 
-use range_model::stats::{Distribution, Keyed, Lean, Named, order};
-use range_model::summary::{CallStates, CallStats, SlowestCalls, WaitStats};
+use range_model::stats::{Keyed, Lean, Named, order};
+use range_model::summary::CallStats;
+use range_model::{Summary, TreeNode};
 
+use super::cursor::Reader;
 use super::names::{Shown, label_shown, label_text};
-use super::times::{quantiles, times};
+use super::node_calls::{CallTimes, NodeCalls};
+use super::part::{Nodes, Part, Run};
+use super::rows::by_thread;
+use super::threads;
+use super::times::times;
 use crate::clock::{Rate, Ticks};
 use crate::session::Names;
-use crate::session::owed::NOBODY;
-use crate::thread::call_row::{CallCopy, CallSums, CallsOfLength};
+use crate::session::splits::Joined;
+use crate::thread::call_row::{CallCopy, CallsOfLength};
 use crate::thread::engine::Engine;
-use crate::thread::waits::{Length, LengthChange, WaitSums, coarse, length_of};
+use crate::thread::state::ThreadState;
 
-/// Times of calls, in ticks: what they measured, which may be more than their latency where threads use a span at once.
-#[derive(Clone, Copy, Default)]
-struct CallTimes {
-    latency: u128,
-    busy: u128,
-    /// Time in which a call awaited something other than a call.
-    idle: u128,
-    outlived: u128,
-    on_cpu: u128,
-    off_cpu: u128,
-    ready: u128,
-    ready_alone: u128,
+/// The calls of all threads, one thread after the other.
+#[derive(Default)]
+pub(super) struct Calls<'a> {
+    rows: Vec<CallCopy<'a>>,
+    /// The end of each thread's rows.
+    ends: Vec<usize>,
+    /// By node, calls of kept spans that are in no row.
+    uncounted: Vec<(u32, u64)>,
 }
 
-impl CallTimes {
-    fn of(latency: u128, sums: &CallSums) -> Self {
-        let CallSums { busy, idle, outlived, on_cpu, off_cpu, ready, ready_alone, .. } = *sums;
-        let [busy, idle, outlived, on_cpu, off_cpu, ready, ready_alone] =
-            [busy, idle, outlived, on_cpu, off_cpu, ready, ready_alone].map(u128::from);
-        Self { latency, busy, idle, outlived, on_cpu, off_cpu, ready, ready_alone }
-    }
-
-    fn add(&mut self, other: &Self) {
-        self.latency += other.latency;
-        self.busy += other.busy;
-        self.idle += other.idle;
-        self.outlived += other.outlived;
-        self.on_cpu += other.on_cpu;
-        self.off_cpu += other.off_cpu;
-        self.ready += other.ready;
-        self.ready_alone += other.ready_alone;
-    }
-
-    fn awaited(&self) -> u128 {
-        self.latency.saturating_sub(self.busy + self.outlived())
-    }
-
-    fn outlived(&self) -> u128 {
-        self.outlived.min(self.latency.saturating_sub(self.busy))
-    }
-
-    fn awaited_self(&self) -> u128 {
-        self.idle.min(self.awaited())
-    }
-
-    /// The latency in parts, in nanoseconds, which add up to it.
-    fn states(&self, rate: Rate) -> CallStates {
-        let busy = self.busy.min(self.latency);
-        let on_cpu = self.on_cpu.min(busy);
-        let off_cpu = self.off_cpu.min(busy - on_cpu);
-        let (awaited, alone) = (self.awaited(), self.awaited_self());
-        let ready = self.ready.min(awaited);
-        let otherwise = (alone - self.ready_alone.min(alone)).min(awaited - ready);
-        let mut before = 0;
-        let mut ns = |ticks: u128| {
-            let since = rate.ns(before);
-            before += ticks;
-            rate.ns(before) - since
-        };
-        let mut states = CallStates::default();
-        states.on_cpu_ns = ns(on_cpu);
-        states.off_cpu_ns = ns(off_cpu);
-        states.on_thread_ns = ns(busy - on_cpu - off_cpu);
-        states.ready_ns = ns(ready);
-        states.child_call_ns = ns(awaited - ready - otherwise);
-        states.otherwise_ns = ns(otherwise);
-        states.outlived_ns = ns(self.outlived());
-        states
+#[cfg(all(target_os = "linux", feature = "command"))]
+impl<'a> Calls<'a> {
+    /// The calls of a file of rows.
+    pub(super) fn of(rows: Vec<CallCopy<'a>>) -> Self {
+        Self { rows, ..Self::default() }
     }
 }
 
-/// The calls of one node, in ticks.
-#[derive(Clone, Default)]
-pub(super) struct NodeCalls {
-    label: u32,
-    latency: Distribution,
-    times: CallTimes,
-    /// Number and times by length, see [`CallCopy::by_length`].
-    by_length: Keyed<u32, (u64, CallTimes)>,
-    cancelled: u64,
-    /// Calls of which it is not known whether they were cancelled.
-    unsure: u64,
-    /// Whether too little is known to count cancelled calls.
-    is_unknown: bool,
-    dropped: u64,
-    /// Calls of spans that are kept and entered again and again, and their uses that are calls of their own but not
-    /// counted yet.
-    kept: u64,
-    uncounted: u64,
-    batches: u64,
-    in_batch: u128,
-    share: u128,
-}
-
-impl NodeCalls {
-    pub(super) fn awaited(&self) -> u128 {
-        self.times.awaited()
+impl Part for Calls<'_> {
+    fn copy(&mut self, thread: &'static ThreadState, reader: &mut Reader<'_>) {
+        reader.calls(thread, &mut self.rows);
+        self.ends.push(self.rows.len());
     }
 
-    pub(super) fn awaited_self(&self) -> u128 {
-        self.times.awaited_self()
-    }
-
-    /// The longest latency.
-    pub(super) fn longest(&self) -> u64 {
-        self.latency.max
-    }
-
-    fn merge(&mut self, other: &Self) {
-        self.latency.merge(&other.latency);
-        self.times.add(&other.times);
-        self.add_by_length(&other.by_length);
-        self.cancelled += other.cancelled;
-        self.is_unknown |= other.is_unknown;
-        self.batches += other.batches;
-        self.in_batch += other.in_batch;
-        self.share += other.share;
-    }
-
-    fn add_by_length(&mut self, other: &Keyed<u32, (u64, CallTimes)>) {
-        for (length, (calls, times)) in other.iter() {
-            let all = self.by_length.row(*length);
-            all.0 += calls;
-            all.1.add(times);
+    fn join(&mut self, joined: &Joined) {
+        for CallCopy { identity, .. } in &mut self.rows {
+            (identity.label, identity.node) = (joined.label(identity.label), joined.node(identity.node));
         }
     }
 
-    /// About the slowest hundredth of the calls: as many groups of about one length, each whole, as it takes.
-    fn slowest(&self, rate: Rate) -> Option<SlowestCalls> {
-        let mut groups: Vec<_> = self.by_length.iter().map(|(length, group)| (*length, *group)).in_vec();
-        order::by_most(&mut groups, |(length, _)| u64::from(*length));
-        let (mut calls, mut times) = (0, CallTimes::default());
-        for (_, (more, of)) in groups {
-            calls += more;
-            times.add(&of);
-            if calls >= self.latency.count.div_ceil(SLOWEST) {
-                break;
+    fn count(&mut self, nodes: &mut Nodes, _: &Names) {
+        (nodes.calls, self.uncounted) = by_node(&self.rows);
+        for &(node, more) in &self.uncounted {
+            if let Some(node) = nodes.get_mut(node) {
+                node.calls = node.calls.wrapping_add(more);
             }
         }
-        let mut slowest = SlowestCalls::default();
-        slowest.calls = calls;
-        slowest.latency_ns = rate.ns(times.latency);
-        slowest.states = times.states(rate);
-        (calls > 0 && self.latency.count >= SLOWEST).then_some(slowest)
+    }
+
+    fn show(&self, id: u32, node: &mut TreeNode, nodes: &Nodes, rate: Rate) {
+        let calls = nodes.calls.get(&id);
+        node.awaited_ns = calls.map(|calls| rate.ns(calls.awaited()));
+        node.awaited_self_ns = calls.map(|calls| rate.ns(calls.awaited_self()));
+    }
+
+    fn finish(&mut self, run: &Run<'_>, _: &mut Reader<'_>, summary: &mut Summary) {
+        let Run { names, rate, .. } = *run;
+        let session = &run.engine.session;
+        let (calls, of_threads) = (&run.nodes.calls, by_thread(&self.rows, &self.ends));
+        summary.threads = threads::threads(names.catalog.nodes(), calls, run.threads, &of_threads, rate);
+        summary.calls = stats(&by_name(calls, names), names, rate, run.asked);
+        let is_batched = summary.calls.iter().any(|row| row.batches.is_some());
+        summary.notes.extend(session.batches.notes(is_batched));
+        summary.notes.extend(still_waiting(run.engine, run.from, run.now, names, rate));
+        summary.notes.extend(at_the_root(&self.uncounted, names));
+        if session.calls.over_limit() > 0 {
+            let spans = session.calls.over_limit();
+            let note = format!("Too many spans were open at once: the calls of {spans} spans were not followed.");
+            summary.notes.push(note);
+        }
     }
 }
-
-/// The slowest calls are one in so many.
-const SLOWEST: u64 = 100;
 
 /// The calls of futures by node, and the number of additional calls of kept spans that are no futures: a model's
 /// layers, an executor's systems.
 #[inline(never)]
-pub(super) fn by_node(rows: &[CallCopy<'_>]) -> (Keyed<u32, NodeCalls>, Vec<(u32, u64)>) {
+fn by_node(rows: &[CallCopy<'_>]) -> (Keyed<u32, NodeCalls>, Vec<(u32, u64)>) {
     let mut all: Keyed<u32, (&str, NodeCalls)> = Keyed::default();
     for CallCopy { identity, latency, sums, served, by_length } in rows {
         if latency.count == 0 && sums.uncounted == 0 && served.batches == 0 {
@@ -225,7 +144,7 @@ fn believe(nodes: &mut [(u32, &str, NodeCalls)]) {
 
 /// A sentence about kept spans with entries on threads without an open range, if there are any.
 #[inline(never)]
-pub(super) fn at_the_root(uncounted: &[(u32, u64)], names: &Names) -> Option<String> {
+fn at_the_root(uncounted: &[(u32, u64)], names: &Names) -> Option<String> {
     let node = |node: u32| names.catalog.nodes().get(node as usize).map(|node| label_shown(names, node.label));
     let mut apart: Vec<_> = uncounted.iter().filter(|(_, more)| *more > 0).in_vec();
     order::by_most(&mut apart, |(_, more)| *more);
@@ -249,7 +168,7 @@ const LONG_NS: u64 = 100_000_000;
 
 /// A sentence for each name with calls that have waited long and not ended. The longest wait comes first.
 #[inline(never)]
-pub(super) fn still_waiting(engine: &Engine, window: Ticks, now: Ticks, names: &Names, rate: Rate) -> Vec<String> {
+fn still_waiting(engine: &Engine, window: Ticks, now: Ticks, names: &Names, rate: Rate) -> Vec<String> {
     let mut waiting: Named<Shown, (u64, u64)> = Named::default();
     for call in engine.session.calls.iter() {
         let Some(waited) = call.waits_since().map(|since| now.saturating_sub(since.max(window))) else { continue };
@@ -316,93 +235,9 @@ pub(super) fn stats(merged: &Named<Shown, NodeCalls>, names: &Names, rate: Rate,
     rows
 }
 
-/// Waits of followed futures by who waited and to whom they are owed, the longest first.
-#[inline(never)]
-pub(super) fn waits(rows: &[([u32; 2], WaitSums)], names: &Names, rate: Rate) -> Vec<WaitStats> {
-    let mut all: Named<(String, Option<String>), WaitSums> = Named::default();
-    for ([waiter, by], sums) in rows {
-        let by = Some(*by).filter(|by| *by != NOBODY).map(|by| label_shown(names, by));
-        let row = all.row((label_shown(names, *waiter), by));
-        row.waits += sums.waits;
-        row.time += sums.time;
-        row.longest = row.longest.max(sums.longest);
-    }
-    let rows = all.into_iter().map(|((waiter, by), WaitSums { waits, time, longest })| {
-        WaitStats::new(waiter, by, waits, rate.ns(u128::from(time)), rate.ns(u128::from(longest)))
-    });
-    let mut rows: Vec<WaitStats> = rows.in_vec();
-    order::by_most(&mut rows, |row| row.time_ns);
-    rows
-}
-
-/// Sets the 99th percentile of the latencies of those that waited, without what they owe to each other name.
-#[inline(never)]
-pub(super) fn set_p99_without(
-    rows: &mut [WaitStats],
-    calls: &Named<Shown, NodeCalls>,
-    shorter: &[LengthChange],
-    names: &Names,
-    rate: Rate,
-) {
-    let mut by_labels: Keyed<[u32; 2], Vec<(Length, i64)>> = Keyed::default();
-    shorter.iter().for_each(|(labels, length, more)| by_labels.row(*labels).push((*length, *more)));
-    let mut by_names: Named<[String; 2], Vec<(Length, i64)>> = Named::default();
-    for (labels, more) in by_labels.iter() {
-        by_names.row(labels.map(|label| label_shown(names, label))).extend(more);
-    }
-    for row in rows {
-        let labels = row.by.as_ref().map(|by| [row.waiter.clone(), by.clone()]);
-        let more = labels.and_then(|labels| by_names.get(&labels));
-        let calls = more.and_then(|_| calls.get(&(row.waiter.clone(), 0)));
-        row.p99_without_ns = calls.zip(more).and_then(|(calls, more)| p99_with(&calls.latency, more, rate));
-    }
-}
-
-/// The 99th percentile in nanoseconds, with so many more calls of some lengths. `None` where the others are not known.
-fn p99_with(all: &Distribution, more: &[(Length, i64)], rate: Rate) -> Option<u64> {
-    let mut counts: Keyed<Length, i64> = Keyed::default();
-    let known = all.samples.iter().map(|latency| (length_of(*latency), 1));
-    let known = known.chain(all.buckets.iter().map(|(length, count)| (coarse(length), count as i64)));
-    known.chain(more.iter().copied()).for_each(|(length, count)| *counts.row(length) += count);
-    let mut without = Distribution { count: all.count, max: u64::MAX, ..Distribution::default() };
-    for (length, count) in counts.iter() {
-        without.buckets.add(*length, u64::try_from(*count).ok()?);
-    }
-    let p99 = quantiles(&without, rate, &[0.99]);
-    p99.first().map(|p99| p99.ns.round() as u64)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn calls_without_what_they_owe_are_shorter() {
-        let all = Distribution::of((1..=200).map(|call| if call <= 10 { 90_000 } else { 1_000 + call }));
-        let rate = Rate::IDENTITY;
-        let near = |found: Option<u64>, ns: u64| found.is_some_and(|found| found.abs_diff(ns) <= ns / 125);
-        assert!(near(p99_with(&all, &[], rate), 90_000));
-        let without = [(length_of(90_000), -10), (length_of(1_010), 6), (length_of(40_000), 4)];
-        assert!(near(p99_with(&all, &without, rate), 40_000), "{:?}", p99_with(&all, &without, rate));
-        assert_eq!(p99_with(&all, &[(length_of(90_000), -11)], rate), None, "of more calls than are known");
-        assert_eq!(p99_with(&Distribution { count: 201, ..all }, &[], rate), None, "of fewer");
-    }
-
-    #[test]
-    fn the_slowest_hundredth_takes_whole_groups_and_its_states_add_up() {
-        let mut node = NodeCalls::default();
-        node.latency.count = 1_000;
-        let times = |latency| CallTimes { latency, busy: 40, on_cpu: 30, off_cpu: 5, idle: 20, ..CallTimes::default() };
-        for (length, group) in [(7, (980, times(9_800))), (9, (14, times(200))), (12, (6, times(150)))] {
-            *node.by_length.row(length) = group;
-        }
-        let slowest = node.slowest(Rate::IDENTITY).expect("it has a thousand calls");
-        assert_eq!((slowest.calls, slowest.latency_ns), (20, 350));
-        let CallStates { on_cpu_ns, off_cpu_ns, on_thread_ns, child_call_ns, otherwise_ns, .. } = slowest.states;
-        assert_eq!([on_cpu_ns, off_cpu_ns, on_thread_ns, child_call_ns, otherwise_ns], [60, 10, 10, 230, 40]);
-        node.latency.count = 99;
-        assert_eq!(node.slowest(Rate::IDENTITY), None);
-    }
 
     #[test]
     fn the_number_of_cancelled_calls_is_unknown_where_too_little_is() {

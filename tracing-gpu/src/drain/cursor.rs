@@ -13,8 +13,11 @@ use range_model::stats::{Keyed, Lean};
 use range_model::summary::{OffCpuStats, Since as _};
 
 use crate::clock::Ticks;
+#[cfg(feature = "cuda")]
 use crate::collector::ActivityTotals;
-use crate::record::{Ended, RangeKey, StreamRow, StreamRowKey, StreamTime};
+use crate::record::{Ended, RangeKey};
+#[cfg(feature = "cuda")]
+use crate::stream::{StreamRow, StreamRowKey, StreamTime};
 use crate::thread::call_row::CallCopy;
 use crate::thread::row::RowCopy;
 use crate::thread::state::ThreadState;
@@ -29,11 +32,13 @@ pub(crate) struct Cursor {
     last: Option<Ticks>,
     rows: Keyed<(u32, u32), RowCopy>,
     calls: Keyed<(u32, u32), CallCopy<'static>>,
+    #[cfg(feature = "cuda")]
     streams: Keyed<StreamRowKey, StreamTime>,
     waits: Keyed<[u32; 2], WaitSums>,
     held_up: Keyed<[u32; 2], WaitSums>,
     values: Keyed<[u32; 2], ValueSums>,
     shorter: Keyed<([u32; 2], Length), i64>,
+    #[cfg(feature = "cuda")]
     activity: Option<ActivityTotals>,
     off_cpu: Vec<OffCpuStats>,
     #[cfg(feature = "injection")]
@@ -94,7 +99,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The calls of a thread.
-    pub(super) fn calls(&mut self, thread: &'static ThreadState, into: &mut Vec<CallCopy<'static>>) {
+    pub(super) fn calls(&mut self, thread: &'static ThreadState, into: &mut Vec<CallCopy<'_>>) {
         for (number, row) in (0..).zip(thread.call_rows()) {
             let key = (thread.index, number);
             let known = self.0.as_ref().and_then(|cursor| cursor.calls.get(&key));
@@ -109,11 +114,13 @@ impl<'a> Reader<'a> {
         }
     }
 
+    #[cfg(feature = "cuda")]
     /// The number of the first time of a row of stream times that was not read yet.
     pub(super) fn first_time(&self, key: &StreamRowKey) -> u64 {
         self.0.as_ref().and_then(|cursor| cursor.streams.get(key)).map_or(0, |before| before.times.count)
     }
 
+    #[cfg(feature = "cuda")]
     pub(super) fn streams(&mut self, rows: Vec<StreamRow>) -> Vec<StreamRow> {
         let Some(cursor) = &mut self.0 else { return rows };
         let since = |(stream, node, range, time): StreamRow| {
@@ -158,10 +165,11 @@ impl<'a> Reader<'a> {
         rows.into_iter().map(|((labels, length), more)| (labels, length, more)).in_vec()
     }
 
-    pub(super) fn activity(&mut self, now: Option<ActivityTotals>) -> Option<ActivityTotals> {
+    #[cfg(feature = "cuda")]
+    pub(super) fn activity(&mut self, now: ActivityTotals) -> ActivityTotals {
         let Some(cursor) = &mut self.0 else { return now };
-        let since = now.as_ref().map(|now| now.since(cursor.activity.as_ref()));
-        cursor.activity = now;
+        let since = now.since(cursor.activity.as_ref());
+        cursor.activity = Some(now);
         since
     }
 

@@ -4,17 +4,69 @@ use gpu_activity::join::{self, Capture, UNKNOWN};
 use gpu_activity::totals::{self, Captured, Replays, add_count, add_work};
 use range_model::stats::{Distribution, Keyed, Lean, Named, order};
 use range_model::{
-    ActivityLosses, ApiCallStats, CapturedKernel, CapturedWork, GpuActivity, GpuWork, GraphWork, KernelStats,
-    MemoryStats, NodeCalls, NodeWork, ProjectionStats, RangeKernelStats, Sizes,
+    ApiCallStats, CapturedKernel, CapturedWork, GpuActivity, GpuWork, GraphWork, KernelStats, Losses, MemoryStats,
+    NodeCalls, NodeWork, ProjectionStats, RangeKernelStats, Sizes, Summary, TreeNode,
 };
 
+use super::cursor::Reader;
 use super::names::{Shown, label_shown, label_text};
+use super::part::{Nodes, Part, Run};
 use super::times::times;
 use crate::clock::Rate;
-use crate::collector::ActivityTotals;
+use crate::collector::{ActivityTotals, Collector};
 use crate::record::{style_number, style_of};
-use crate::session::Names;
 use crate::session::splits::Joined;
+use crate::session::{Names, Session};
+
+/// The GPU's work, as the collector has it.
+pub(super) struct Gpu {
+    collector: &'static Collector,
+    session: &'static Session,
+    all: ActivityTotals,
+    graphs: Keyed<u32, GraphWork>,
+}
+
+impl Gpu {
+    pub(super) fn new(collector: &'static Collector, session: &'static Session) -> Self {
+        Self { collector, session, all: ActivityTotals::default(), graphs: Keyed::default() }
+    }
+}
+
+impl Part for Gpu {
+    fn read(&mut self, reader: &mut Reader<'_>) {
+        self.all = reader.activity(self.collector.totals(self.session.clock.now()));
+    }
+
+    fn join(&mut self, joined: &Joined) {
+        join(&mut self.all, joined);
+    }
+
+    /// The work stays at the nodes to which it was attributed.
+    fn keeps_nodes(&self) -> bool {
+        true
+    }
+
+    fn count(&mut self, _: &mut Nodes, names: &Names) {
+        self.graphs = graphs(&self.all, names);
+    }
+
+    fn has(&self, node: u32) -> bool {
+        self.all.totals.nodes.contains_key(&node)
+    }
+
+    fn show(&self, id: u32, node: &mut TreeNode, _: &Nodes, _: Rate) {
+        node.gpu = work_of(&self.all, &self.graphs, id);
+    }
+
+    fn lose(&self, losses: &mut Losses) {
+        losses.activity = self.all.totals.losses;
+    }
+
+    fn finish(&mut self, run: &Run<'_>, _: &mut Reader<'_>, summary: &mut Summary) {
+        let activity = activity(&self.all, &self.graphs, run.names, run.rate, run.asked, std::process::id());
+        summary.gpu = Some(activity);
+    }
+}
 
 /// Number and summed nanoseconds by name.
 type Counts = Named<Shown, (u64, u64)>;
@@ -22,7 +74,7 @@ type Counts = Named<Shown, (u64, u64)>;
 /// Adds the work of joined nodes and ranges to the ones they became. The times of single operations are no longer
 /// known, so busy times are summed: too much if work of several such nodes ran at once.
 #[inline(never)]
-pub(super) fn join(all: &mut ActivityTotals, joined: &Joined) {
+fn join(all: &mut ActivityTotals, joined: &Joined) {
     for (node, other) in std::mem::take(&mut all.totals.nodes) {
         let sum = all.totals.nodes.row(joined.node(node));
         add_work(&mut sum.own, &other.own);
@@ -56,7 +108,7 @@ pub(super) fn join(all: &mut ActivityTotals, joined: &Joined) {
 
 /// The GPU work of a node of the lineage tree and of the nodes below. `None` if there is none.
 #[inline(never)]
-pub(super) fn node(all: &ActivityTotals, graphs: &Keyed<u32, GraphWork>, node: u32) -> Option<NodeWork> {
+fn work_of(all: &ActivityTotals, graphs: &Keyed<u32, GraphWork>, node: u32) -> Option<NodeWork> {
     let work = all.totals.nodes.get(&node)?;
     let mut calls = Counts::default();
     for (&function, &(count, total)) in work.calls.iter() {
@@ -70,7 +122,7 @@ pub(super) fn node(all: &ActivityTotals, graphs: &Keyed<u32, GraphWork>, node: u
 
 /// By node, the replays that were launched directly in it, and what they ran by the spans that captured it.
 #[inline(never)]
-pub(super) fn graphs(all: &ActivityTotals, names: &Names) -> Keyed<u32, GraphWork> {
+fn graphs(all: &ActivityTotals, names: &Names) -> Keyed<u32, GraphWork> {
     let mut paths: Keyed<Capture, String> = Keyed::default();
     let mut path = |capture: Capture| paths.row_or(capture, || captured_in(names, capture)).clone();
     let mut parts: Keyed<u32, Named<String, (Captured, Counts)>> = Keyed::default();
@@ -108,7 +160,7 @@ fn captured_in(names: &Names, capture: Capture) -> String {
 
 /// All GPU work. `pid` is the id of this process.
 #[inline(never)]
-pub(super) fn activity(
+fn activity(
     all: &ActivityTotals,
     graphs: &Keyed<u32, GraphWork>,
     names: &Names,
@@ -127,11 +179,6 @@ pub(super) fn activity(
     activity.unmatched = all.totals.unmatched.clone();
     activity.outside_graphs = graphs.get(&join::OUTSIDE).cloned().unwrap_or_default();
     activity
-}
-
-#[inline(never)]
-pub(super) fn losses(all: &ActivityTotals) -> ActivityLosses {
-    all.totals.losses
 }
 
 #[inline(never)]

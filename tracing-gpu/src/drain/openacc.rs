@@ -2,14 +2,25 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use range_model::OpenAccStats;
 use range_model::stats::{Distribution, Keyed, Lean, order};
+use range_model::{OpenAccStats, Summary};
 
+use super::cursor::Reader;
+use super::part::{Part, Run};
 use crate::clock::{Rate, Ticks};
 use crate::openacc::{name_of, source};
 use crate::session::Session;
 use crate::thread::openacc::{Key, OpenAccLog, OpenAccLosses, Site};
 use crate::thread::state::ThreadState;
+
+pub(super) struct OpenAcc;
+
+impl Part for OpenAcc {
+    fn finish(&mut self, run: &Run<'_>, reader: &mut Reader<'_>, summary: &mut Summary) {
+        summary.openacc = reader.openacc(stats(run.all_threads, run.window, run.rate, run.asked));
+        summary.notes.extend(notes(run.all_threads, run.window, &run.engine.session));
+    }
+}
 
 /// Logs with events of this window.
 fn logs<'a>(threads: &'a [&'static ThreadState], window: Ticks) -> impl Iterator<Item = &'a OpenAccLog> {
@@ -18,7 +29,7 @@ fn logs<'a>(threads: &'a [&'static ThreadState], window: Ticks) -> impl Iterator
 }
 
 /// By total time descending, then by kind, place and name.
-pub(super) fn stats(threads: &[&'static ThreadState], window: Ticks, rate: Rate, asked: &[f64]) -> Vec<OpenAccStats> {
+fn stats(threads: &[&'static ThreadState], window: Ticks, rate: Rate, asked: &[f64]) -> Vec<OpenAccStats> {
     let rows: Vec<(&Key<'_>, Distribution)> = logs(threads, window).flat_map(OpenAccLog::rows).in_vec();
     let addresses = rows.iter().filter_map(|(key, _)| match key.site {
         Site::Code(address) => Some(address),
@@ -46,7 +57,7 @@ pub(super) fn stats(threads: &[&'static ThreadState], window: Ticks, rate: Rate,
 }
 
 /// A note about events that are in no row.
-pub(super) fn notes(threads: &[&'static ThreadState], window: Ticks, session: &Session) -> Option<String> {
+fn notes(threads: &[&'static ThreadState], window: Ticks, session: &Session) -> Option<String> {
     let all = logs(threads, window).map(OpenAccLog::losses).fold(OpenAccLosses::default(), |all, more| OpenAccLosses {
         unended: all.unended.saturating_add(more.unended),
         unbegun: all.unbegun.saturating_add(more.unbegun),

@@ -1,16 +1,15 @@
-//! Rows by name: ranges, categories, and time on streams.
+//! Rows by name: ranges and categories.
 
 use range_model::stats::{Distribution, Lean, Named, order};
-use range_model::{CategoryStats, RangeStats, StreamStats};
+use range_model::{CategoryStats, RangeStats};
 
 use super::names::{Shown, label_shown, label_text};
 use super::times::times;
 use super::totals::ThreadRows;
 use crate::clock::Rate;
-use crate::record::{StreamRow, StreamTime, style_number, style_of};
+use crate::record::{style_number, style_of};
 use crate::session::Names;
 use crate::session::catalog::CategoryName;
-use crate::stream;
 
 /// Distributions of all threads and parents together.
 #[derive(Default)]
@@ -62,31 +61,4 @@ pub(super) fn categories(merged: &Merged, rate: Rate, asked: &[f64]) -> Vec<Cate
     // Stable: equal totals stay in the order of their names.
     order::by_most(&mut rows, |row| row.times.total_ns);
     rows
-}
-
-/// Rows of stream time: one per name and stream.
-#[inline(never)]
-pub(super) fn stream_ranges(rows: &[StreamRow], names: &Names, asked: &[f64]) -> Vec<StreamStats> {
-    let mut merged: Named<Shown, (u32, StreamTime)> = Named::default();
-    for (stream, _, range, row) in rows {
-        let shown = (label_shown(names, range.label), *stream);
-        let (_, all) = merged.row_or(shown, || (range.label, StreamTime::default()));
-        all.times.merge(&row.times);
-        all.empty += row.empty;
-    }
-    let facts = if merged.is_empty() { Vec::new() } else { stream::stream_facts() };
-    let mut stats: Vec<StreamStats> = merged
-        .into_iter()
-        .filter_map(|((_, stream), (label, row))| {
-            let (domain, name) = label_text(names, label)?;
-            let (stream, floor_ns) = facts.get(stream as usize).cloned().unwrap_or_default();
-            let mut stats = StreamStats::new(name, stream, times(&row.times, Rate::IDENTITY, asked));
-            stats.domain = domain;
-            stats.empty = row.empty;
-            stats.floor_ns = floor_ns;
-            Some(stats)
-        })
-        .in_vec();
-    order::by_most(&mut stats, |row| row.times.total_ns); // stable, as above
-    stats
 }

@@ -6,10 +6,12 @@ use std::path::Path;
 use range_model::stats::Keyed;
 use range_model::{OpenRange, RangeStyle, Summary, TreeNode};
 
-use super::calls;
+use super::calls::{self, Calls};
 use super::names::label_shown;
+use super::part::Part;
 use super::ranges::{Merged, categories, ranges};
-use super::tree::{add_uncounted, count, node_totals, recursive_rows, spans_in_more, tree};
+use super::rows::Rows;
+use super::tree::{count, node_totals, recursive_rows, spans_in_more, tree};
 use crate::clock::rate_since;
 use crate::record::{Place, RangeKey};
 use crate::row_file::Lost;
@@ -41,37 +43,37 @@ pub struct RowFileSummary {
 /// If there is no such file, or it is no row file.
 #[doc(hidden)]
 pub fn read_row_file(path: &Path, snapshot: Option<Summary>) -> io::Result<RowFileSummary> {
-    let mut log = RowLog::read(path, Limits { nodes: usize::MAX, run_time_names: usize::MAX })?;
+    let log = RowLog::read(path, Limits { nodes: usize::MAX, run_time_names: usize::MAX })?;
     if let Some(snapshot) = snapshot.as_ref().filter(|_| log.is_incomplete()) {
         return Ok(RowFileSummary { summary: snapshot.clone(), is_whole: false, has_more: true, error: None });
     }
     let rate = rate_since(log.is_counter, log.origin, log.origin_ns);
-    let (mut rows, mut ends): (Vec<(RangeKey, RowCopy)>, Vec<usize>) = Default::default();
+    let mut rows = Rows::default();
     let mut is_whole = !log.is_incomplete();
     let mut last = None;
     for (thread, node, key, image) in log.rows(row::image::WORDS, FIRST_ROWS, row::image::SAMPLES) {
         if last.replace(thread).is_some_and(|last| last != thread) {
-            ends.push(rows.len());
+            rows.end_thread();
         }
         let (row, is_torn) = RowCopy::in_image(node, &image);
         is_whole &= !is_torn;
-        rows.push((key, row));
+        rows.all.push((key, row));
     }
-    ends.push(rows.len());
+    rows.end_thread();
     let call_rows = log.call_rows(call_row::image::WORDS, call_row::image::SAMPLES);
     let (call_rows, torn): (Vec<_>, Vec<_>) =
         call_rows.map(|(identity, image)| CallCopy::in_image(identity, &image)).unzip();
     is_whole &= !torn.contains(&true);
-    let (calls, uncounted) = calls::by_node(&call_rows);
     let has_snapshot = snapshot.is_some();
     let mut summary = snapshot.unwrap_or_default();
     if !has_snapshot {
-        summary.process = std::mem::take(&mut log.process);
+        summary.process = log.process.clone();
     }
     let names = &log.names;
-    let merged = Merged::of(&rows, names);
-    let mut totals = node_totals(&rows, &super::by_thread(&rows, &ends), &[], names, &Keyed::default(), false);
-    add_uncounted(&mut totals, &uncounted);
+    let merged = Merged::of(&rows.all, names);
+    let mut nodes = node_totals(&rows.all, &rows.by_thread(), names, &Keyed::default(), false);
+    let mut parts: [Box<dyn Part + '_>; 1] = [Box::new(Calls::of(call_rows))];
+    parts.iter_mut().for_each(|part| part.count(&mut nodes, names));
     // A lower bound: the ranges of an outermost row follow one another.
     let end = |(key, row): &(RangeKey, RowCopy)| {
         let nodes = names.catalog.nodes();
@@ -80,20 +82,20 @@ pub fn read_row_file(path: &Path, snapshot: Option<Summary>) -> io::Result<RowFi
         let took = if follows { u64::try_from(row.times.total).unwrap_or(u64::MAX) } else { row.times.max };
         row.first.saturating_sub(log.origin).saturating_add(took)
     };
-    let longest = rows.iter().map(end).max().unwrap_or(0);
+    let longest = rows.all.iter().map(end).max().unwrap_or(0);
     summary.elapsed_ns = summary.elapsed_ns.max(rate.ns(u128::from(longest)));
     (summary.outside_ns, summary.threads) = (None, Vec::new()); // the file does not have the end of the process
     summary.ranges = ranges(&merged, names, rate, &[]);
-    let before = std::mem::replace(&mut summary.tree, tree(&totals, &calls, None, names, rate, log.origin, &[]));
+    let before = std::mem::replace(&mut summary.tree, tree(&nodes, &parts, names, rate, log.origin, &[]));
     take_gpu(&mut summary.tree, &before);
-    summary.calls = calls::stats(&calls::by_name(&calls, names), names, rate, &[]);
+    summary.calls = calls::stats(&calls::by_name(&nodes.calls, names), names, rate, &[]);
     summary.categories = categories(&merged, rate, &[]);
     summary.losses.open.retain(|range| range.style == RangeStyle::StartEnd);
     summary.losses.open.extend(open(&log));
     summary.losses.spans_dropped = summary.losses.spans_dropped.max(log.lost(Lost::Spans));
     summary.losses.stray_exits = summary.losses.stray_exits.max(log.lost(Lost::Exits));
-    summary.losses.nodes_over_limit = spans_in_more(&rows, names);
-    summary.losses.recursive_rows = recursive_rows(&totals, names);
+    summary.losses.nodes_over_limit = spans_in_more(&rows.all, names);
+    summary.losses.recursive_rows = recursive_rows(&nodes.totals, names);
     summary.losses.rows_without_median = count(summary.ranges.iter().filter(|row| row.times.median_ns.is_none()));
     Ok(RowFileSummary { summary, is_whole, has_more: log.lost(Lost::Others) > 0, error: log.error() })
 }

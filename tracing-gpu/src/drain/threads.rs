@@ -4,7 +4,8 @@ use range_model::stats::{Keyed, Lean, order};
 use range_model::summary::ThreadStats;
 use range_model::{Losses, RangeStyle};
 
-use super::calls::NodeCalls;
+use super::node_calls::NodeCalls;
+use super::part::Nodes;
 use super::totals::{NodeTotals, ThreadRows};
 use crate::clock::Rate;
 use crate::record::RangeKey;
@@ -70,12 +71,8 @@ fn polled(nodes: &[Node], calls: &Keyed<u32, NodeCalls>) -> Vec<bool> {
 /// Whether each span of the window has ended, is in a row, and was followed if it was entered more than once. A span
 /// may have begun before a reset.
 #[inline(never)]
-pub(super) fn all_is_known(
-    session: &Session,
-    totals: &[NodeTotals],
-    calls: &Keyed<u32, NodeCalls>,
-    losses: &Losses,
-) -> bool {
+pub(super) fn all_is_known(session: &Session, nodes: &Nodes, losses: &Losses) -> bool {
+    let Nodes { totals, calls } = nodes;
     let is_unfollowed = |(id, node): (u32, &NodeTotals)| node.instances > node.calls() && !calls.contains_key(&id);
     let waits = session.calls.iter().any(|call| call.waits_since().is_some());
     let is_lost = losses.spans_dropped + session.calls.over_limit() > 0 || session.was_reset();

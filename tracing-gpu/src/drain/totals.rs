@@ -27,8 +27,6 @@ pub(super) struct NodeTotals {
     pub(super) blocked: u128,
     /// First entry of such a span in the window. Before any entry has ended, its creation; the flag tells which.
     pub(super) first: Option<(bool, u64)>,
-    /// In nanoseconds, if any instance was timed on a stream.
-    pub(super) stream: Option<u128>,
 }
 
 impl NodeTotals {

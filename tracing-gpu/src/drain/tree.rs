@@ -2,16 +2,15 @@
 
 use range_model::stats::{Keyed, order};
 use range_model::summary::LongestInstance;
-use range_model::{GraphWork, RangeStyle, TreeNode};
+use range_model::{RangeStyle, TreeNode};
 
-use super::calls::NodeCalls;
 use super::names::label_text;
+use super::part::{Nodes, Part};
+use super::recursion;
 use super::times::quantiles;
 use super::totals::{Longest, NodeTotals, ThreadRows};
-use super::{gpu, recursion};
 use crate::clock::Rate;
-use crate::collector::ActivityTotals;
-use crate::record::{RangeKey, StreamRow};
+use crate::record::RangeKey;
 use crate::session::Names;
 use crate::session::catalog::ROOT;
 use crate::thread::row::RowCopy;
@@ -20,18 +19,16 @@ pub(super) fn count<T>(items: impl Iterator<Item = T>) -> u64 {
     items.count() as u64
 }
 
-/// Totals by node; `threads` are the same rows by thread.
+/// Sums by node, without what parts add; `threads` are the same rows by thread.
 #[inline(never)]
 pub(super) fn node_totals(
     rows: &[(RangeKey, RowCopy)],
     threads: &[ThreadRows<'_>],
-    stream_rows: &[StreamRow],
     names: &Names,
     folded: &Keyed<u32, ()>,
     keep_times: bool,
-) -> Vec<NodeTotals> {
-    let nodes = names.catalog.nodes();
-    let mut totals = vec![NodeTotals::default(); nodes.len()];
+) -> Nodes {
+    let mut totals = vec![NodeTotals::default(); names.catalog.nodes().len()];
     for (_, row) in rows {
         if let Some(node) = totals.get_mut(row.node as usize) {
             node.calls = node.calls.wrapping_add(row.calls); // see `Row::change_calls`
@@ -54,46 +51,18 @@ pub(super) fn node_totals(
             }
         }
     }
-    for (_, node, _, row) in stream_rows {
-        // A row whose instances all enqueued nothing has no GPU time, whatever its markers read.
-        let node = totals.get_mut(*node as usize).filter(|_| row.empty < row.times.count);
-        if let Some(node) = node {
-            node.stream = Some(node.stream.unwrap_or(0) + row.times.total.saturating_sub(row.empty_ns));
-        }
-    }
     for (node, again) in recursion::counted_again(&names.catalog, folded, threads) {
         if let Some(node) = totals.get_mut(node as usize) {
             node.again = again;
         }
     }
-    totals
-}
-
-/// Adds the calls of kept spans that are in no row.
-#[inline(never)]
-pub(super) fn add_uncounted(totals: &mut [NodeTotals], uncounted: &[(u32, u64)]) {
-    for &(node, more) in uncounted {
-        if let Some(node) = totals.get_mut(node as usize) {
-            node.calls = node.calls.wrapping_add(more);
-        }
-    }
-}
-
-#[inline(never)]
-pub(super) fn by_thread<'a, R>(rows: &'a [R], ends: &[usize]) -> Vec<&'a [R]> {
-    let (mut start, mut threads) = (0, Vec::new());
-    for &end in ends {
-        threads.push(rows.get(start..end).unwrap_or_default());
-        start = end;
-    }
-    threads
+    Nodes { totals, calls: Keyed::default() }
 }
 
 #[inline(never)]
 pub(super) fn tree(
-    totals: &[NodeTotals],
-    calls: &Keyed<u32, NodeCalls>,
-    activity: Option<(&ActivityTotals, &Keyed<u32, GraphWork>)>,
+    sums: &Nodes,
+    parts: &[Box<dyn Part + '_>],
     names: &Names,
     rate: Rate,
     window: u64,
@@ -103,13 +72,13 @@ pub(super) fn tree(
     // A parent has a lower number than its children. From the last node to the first, every node is complete when it is
     // moved to its parent.
     let mut children: Vec<Vec<TreeNode>> = vec![Vec::new(); nodes.len()];
-    for (id, node) in nodes.iter().enumerate().skip(ROOT as usize + 1).rev() {
-        let mut below = children.get_mut(id).map(std::mem::take).unwrap_or_default();
-        let work = activity.and_then(|(all, graphs)| gpu::node(all, graphs, id as u32));
-        let is_used = |own: &&NodeTotals| own.calls() + own.instances > 0 || own.stream.is_some();
-        let Some(own) = totals.get(id).filter(|own| is_used(own) || work.is_some() || !below.is_empty()) else {
-            continue;
+    for (place, node) in nodes.iter().enumerate().skip(ROOT as usize + 1).rev() {
+        let id = place as u32;
+        let mut below = children.get_mut(place).map(std::mem::take).unwrap_or_default();
+        let is_used = |own: &&NodeTotals| {
+            own.calls() + own.instances > 0 || !below.is_empty() || parts.iter().any(|part| part.has(id))
         };
+        let Some(own) = sums.totals.get(place).filter(is_used) else { continue };
         let Some((domain, name)) = label_text(names, node.label).filter(|_| node.style == RangeStyle::PushPop) else {
             continue;
         };
@@ -119,10 +88,6 @@ pub(super) fn tree(
             Some((_, first)) => rate.ns(u128::from(first.saturating_sub(window))),
             None => below.first().map_or(0, |child| child.first_ns),
         };
-        let below_stream =
-            below.iter().filter_map(|child| child.stream_total_ns).reduce(|sum, child| sum.saturating_add(child));
-        let own_stream = own.stream.map(|total| u64::try_from(total).unwrap_or(u64::MAX));
-        let of_calls = calls.get(&(id as u32));
         let mut tree_node = TreeNode::new(name);
         tree_node.domain = domain;
         tree_node.calls = own.calls();
@@ -145,14 +110,9 @@ pub(super) fn tree(
             longest
         });
         tree_node.quantiles = quantiles(&own.times, rate, asked);
-        tree_node.awaited_ns = of_calls.map(|calls| rate.ns(calls.awaited()));
-        tree_node.awaited_self_ns = of_calls.map(|calls| rate.ns(calls.awaited_self()));
-        tree_node.stream_total_ns = own_stream.or(below_stream);
-        tree_node.stream_self_ns =
-            own_stream.map(|own| own.saturating_sub(below_stream.unwrap_or(0))).or(below_stream.map(|_| 0));
-        tree_node.gpu = work;
         tree_node.first_ns = first_ns;
         tree_node.children = below;
+        parts.iter().for_each(|part| part.show(id, &mut tree_node, sums, rate));
         if let Some(siblings) = children.get_mut(node.parent as usize) {
             siblings.push(tree_node);
         }

@@ -3,11 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use range_model::StreamLosses;
-
 use crate::budget::Budget;
 use crate::clock::Ticks;
-use crate::record::{RangeKey, StreamId, StreamRow, StreamRowKey};
+use crate::record::{RangeKey, StreamId};
 
 /// No pair is ever started.
 #[derive(Clone, Copy)]
@@ -33,10 +31,6 @@ impl StreamTotals {
     }
 
     pub(crate) fn restart(&self, _: Ticks) {}
-
-    pub(crate) fn rows(&self, _: &dyn Fn(&StreamRowKey) -> u64) -> Vec<StreamRow> {
-        Vec::new()
-    }
 }
 
 pub(crate) fn current() -> StreamId {
@@ -58,15 +52,3 @@ pub(crate) fn abandon(started: StartedPair) {
 }
 
 pub(crate) fn read_all(_: Option<Duration>) {}
-
-pub(crate) fn losses(_: &StreamTotals) -> StreamLosses {
-    StreamLosses::default()
-}
-
-pub(crate) fn notes(_: &StreamTotals) -> Vec<String> {
-    Vec::new()
-}
-
-pub(crate) fn stream_facts() -> Vec<(String, u64)> {
-    Vec::new()
-}

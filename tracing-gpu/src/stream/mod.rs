@@ -33,7 +33,7 @@ pub(crate) use events::StartedPair;
 use pair::Target;
 pub(crate) use scope::{current, on_scope_change};
 pub(crate) use status::{losses, stream_facts};
-pub(crate) use totals::StreamTotals;
+pub(crate) use totals::{StreamRow, StreamRowKey, StreamTime, StreamTotals};
 
 use crate::record::{RangeKey, StreamId};
 

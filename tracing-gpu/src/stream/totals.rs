@@ -6,12 +6,41 @@ use std::sync::atomic::{AtomicI32, AtomicU64, Ordering::Relaxed};
 
 use gpu_activity::driver::CudaError;
 use parking_lot::{Mutex, MutexGuard};
-use range_model::stats::{Keyed, Lean};
+use range_model::stats::{Distribution, Keyed, Lean};
 
 use crate::budget::Budget;
 use crate::clock::Ticks;
-use crate::record::{RangeKey, StreamId, StreamRow, StreamRowKey, StreamTime};
+use crate::record::{RangeKey, StreamId};
 use crate::samples::Samples;
+
+/// Stream, node and range of a row of stream times.
+pub(crate) type StreamRowKey = (StreamId, u32, RangeKey);
+
+/// A row of stream times: its stream, node and range.
+pub(crate) type StreamRow = (StreamId, u32, RangeKey, StreamTime);
+
+/// Times on a stream, in nanoseconds.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct StreamTime {
+    pub(crate) times: Distribution,
+    /// Instances whose two events have nothing between them.
+    pub(crate) empty: u64,
+    /// Summed readings of those instances: the time of an empty pair.
+    pub(crate) empty_ns: u128,
+}
+
+impl StreamTime {
+    /// What came since `before`, an earlier copy without its single times; then `before` is this copy.
+    pub(crate) fn since(self, before: &mut Self) -> Self {
+        let Self { times, empty, empty_ns } = self;
+        let times = times.since_mark(&mut before.times);
+        Self {
+            times,
+            empty: empty.saturating_sub(std::mem::replace(&mut before.empty, empty)),
+            empty_ns: empty_ns.saturating_sub(std::mem::replace(&mut before.empty_ns, empty_ns)),
+        }
+    }
+}
 
 /// The stream times of one profiler's window, and its losses. Lives as long as the process.
 #[derive(Debug)]
