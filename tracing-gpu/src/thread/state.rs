@@ -24,21 +24,19 @@ use super::openacc::OpenAccLog;
 use super::row::{Row, RowIdentity};
 use super::rows::{CallRows, Rows};
 use super::slab::Slab;
-use super::stack::{Frame, Ranges, Stack};
-use super::tape::{Record, Tape, WaitRecord};
+use super::stack::{Ranges, Stack};
+use super::tape::{Record, Tape};
 use super::waits::{Followed, Waits};
-use crate::clock::{Moment, Ticks};
+use crate::clock::Ticks;
 use crate::record::{CallId, Ended, OnCpu, Place, RangeKey};
-use crate::session::calls::Call;
 use crate::session::calls::table::Spare;
-use crate::session::owed::{Creditor, NOBODY, Owed};
 use crate::session::{NvtxRange, Session};
-use crate::span::codes::Codes;
-use crate::span::fields::Fields;
 use crate::span::site::Site;
-use crate::span::values::{Changing, SpanValues};
+use crate::span::values::SpanValues;
 use crate::thresholds::Thresholds;
 
+mod calls;
+mod cpu_time;
 mod entries;
 mod exits;
 #[cfg(feature = "injection")]
@@ -47,10 +45,13 @@ mod foreign;
 pub(crate) mod image;
 mod launches;
 mod new;
+mod recording;
 mod spans;
+mod streams;
 mod task_wakes;
 #[cfg(all(test, target_pointer_width = "64", feature = "cuda"))]
 mod tests;
+mod waits;
 
 /// The largest number of exits on other threads that are kept until their thread reads them.
 const TOLD: usize = 1024;
@@ -151,42 +152,6 @@ impl ThreadState {
         self.coincidences.get().into_iter().for_each(|all| all.forget_waits());
         self.looks_again.store(false, Relaxed);
         self.launches.set_thread(thread, self.session);
-    }
-
-    /// The first call that is entered from now on was woken then; 0 where that is not known.
-    pub(super) fn set_woken(&self, woken: Moment, by: &Owed) {
-        let woken = if woken == 0 { 0 } else { self.session.clock.ticks_at(woken) };
-        if woken > 0 {
-            *self.followed.get_or_init(Box::default).woken_by.lock() = *by;
-        }
-        self.woken.store(if woken == 0 { self.without_follow() } else { woken }, Relaxed);
-    }
-
-    /// To whom those owe their wait that this thread wakes now.
-    pub(super) fn wakes(&self, now: Ticks) -> Owed {
-        let label = self.label_of_waker();
-        if label == NOBODY {
-            return Owed::to(NOBODY, now);
-        }
-        let top = self.stack.top().map(Frame::place).filter(|place| place.is_called());
-        let call = top.and(self.stack.depth().checked_sub(1));
-        let call = call.and_then(|top| self.session.calls.get(self.stack.call_of(top)));
-        let span = Creditor { label, codes: call.map_or_else(Codes::default, Call::codes) };
-        // `follow` may be around another call than the innermost: around the request whose handler wakes.
-        let mut calls = self.stack.calls().filter_map(|call| self.session.calls.get(call));
-        let held_up_by = calls.find_map(Call::held_up_by);
-        let mut owed = held_up_by.map_or_else(|| Owed::to(span, now), |held_up_by| held_up_by.of_waiter(span, now));
-        owed.session = self.session.id;
-        owed
-    }
-
-    /// The label of the innermost span that is open here; `NOBODY` for none.
-    fn label_of_waker(&self) -> u32 {
-        if !self.is_up_to_date() || !self.session.is_running() {
-            return NOBODY;
-        }
-        let top = self.stack.top().and_then(|top| self.identity(top.place()));
-        top.map_or(NOBODY, |own| own.key.label)
     }
 
     /// Forgets the open untracked ranges of other code on this thread.
@@ -327,34 +292,6 @@ impl ThreadState {
         metadata: impl Into<Option<&'static Metadata<'static>>>,
     ) -> Place {
         self.known.lock().place(&self.lookup(), node, key, metadata.into())
-    }
-
-    /// Records something of this thread, if a timeline is written.
-    pub(crate) fn record(&self, record: impl FnOnce() -> Record) {
-        if self.tape.is_open() {
-            self.record_with_fields(record(), &Fields::default());
-        }
-    }
-
-    /// Records a wait of a call that began then and is owed to these, if a timeline is written.
-    pub(super) fn record_wait(&self, call: &Call, since: Ticks, owed: &Owed, is_for_worker: bool) {
-        if let Some(call) = call.number_in_timeline().filter(|_| self.tape.is_open()) {
-            for (by, [start, end]) in owed.spans_of_names(since) {
-                self.tape.record_wait(self.thread_id(), &WaitRecord { call, by, start, end, is_for_worker });
-            }
-        }
-    }
-
-    /// Records something with fields, if a timeline is written.
-    pub(crate) fn record_with_fields(&self, record: Record, fields: &Fields) {
-        self.tape.record(self.thread_id(), record, fields);
-    }
-
-    /// Records the values of the range that starts then, if there are any and a timeline is written.
-    pub(crate) fn record_values(&self, start: Ticks, values: &Changing, fields: &Fields) {
-        if values.color.is_some() || values.payload.is_some() || !fields.is_empty() {
-            self.tape.record_values(self.thread_id(), start, values, fields);
-        }
     }
 
     /// Whether our ranges go to a tool.

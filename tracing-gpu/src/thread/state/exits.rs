@@ -3,22 +3,14 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::{CountingExit, FindValues, TOLD, ThreadState};
-use tracing_core::Metadata;
 
 use crate::clock::{Ticks, read_counter};
-use crate::record::{CallId, Ended, OnCpu, Place, RangeKey};
+use crate::record::{CallId, Ended, OnCpu, Place};
 use crate::session::NvtxRange;
-use crate::session::batches::Served;
-use crate::session::calls::EndedCall;
-use crate::session::owed::Owed;
-use crate::span::codes::Codes;
 use crate::span::fields::Fields;
 use crate::span::site::site_key;
-use crate::stream;
-use crate::thread::call_row::{CallRow, CallSums, ServedSums};
 use crate::thread::cpu_time::Clocks;
 use crate::thread::stack::Ranges;
-use crate::thread::tape::{CallRecord, RangeRecord};
 
 /// Exits.
 impl ThreadState {
@@ -51,26 +43,6 @@ impl ThreadState {
         self.end(Ended { place, entered, duration, nested });
     }
 
-    /// Counts and records an instance that [`exit_recording`](Self::exit_recording) could not.
-    #[inline(never)]
-    fn add_unrecorded(&self, ended: Ended) {
-        let (now, depth) = (ended.end(), self.stack.depth());
-        let row = self.rows.get_inline(ended.place.row()).filter(|_| ended.place.is_called());
-        let Some((row, identity)) = row.and_then(|row| Some((row, row.identity()?))) else {
-            let end = self.end(ended);
-            return self.record_ended(ended, end, depth);
-        };
-        let end = if row.add_near(ended.duration, ended.nested, self.thresholds.long) {
-            let call = self.stack.call_of(depth);
-            self.exit_call(call, now, OnCpu::default(), depth);
-            self.note_end(ended, call, depth, 0);
-            now
-        } else {
-            self.end(ended)
-        };
-        self.record_range(identity.key, ended.entered, end, depth, false);
-    }
-
     /// Path `counting`, for a range with CUDA calls. Returns false, and changes nothing, if it does not apply. Only
     /// after [`exit_counting`](Self::exit_counting) has asked for it.
     #[inline(always)]
@@ -100,45 +72,6 @@ impl ThreadState {
     #[inline(never)]
     fn count(&self, ended: Ended) -> bool {
         self.add(ended);
-        true
-    }
-
-    /// Path `recording`. Returns false, and changes nothing, if it does not apply.
-    #[inline(always)]
-    pub(crate) fn exit_recording(&self, span: u64) -> bool {
-        if !self.lacks_tool() || self.stack.is_top_noted() {
-            return false;
-        }
-        if !self.statistics {
-            return self.stack.pop_near(span, 0).is_some();
-        }
-        let now = read_counter();
-        let Some(ended) = self.stack.pop_near(span, now) else { return false };
-        match self.rows.get_inline(ended.place.row_without_call()) {
-            Some(row) => {
-                let is_near = row.add_near(ended.duration, ended.nested, self.thresholds.long);
-                let end = if is_near { now } else { self.end(ended) };
-                if let Some(identity) = row.identity() {
-                    self.record_range(identity.key, ended.entered, end, self.stack.depth(), false);
-                }
-            }
-            None => self.add_unrecorded(ended),
-        }
-        true
-    }
-
-    /// Path `on_stream`. Returns false, and changes nothing, if it does not apply.
-    #[inline(never)]
-    pub(crate) fn exit_on_stream(&self, span: u64) -> bool {
-        match self.exit_counting(span) {
-            CountingExit::Done => {}
-            CountingExit::Uncounted(ended) => {
-                self.add_uncounted(ended.place, ended.entered, ended.duration, ended.nested)
-            }
-            CountingExit::Noted if self.exit_noted(span) => {}
-            CountingExit::Noted | CountingExit::Not => return false,
-        }
-        self.end_pair();
         true
     }
 
@@ -249,44 +182,9 @@ impl ThreadState {
         })
     }
 
-    /// Reads the processor time before the innermost range ends, if it asks for that: a tool sees the same end.
-    #[cold]
-    #[inline(never)]
-    fn read_before_pop(&self, now: Ticks) -> Ticks {
-        let Some(top) = self.stack.top() else { return now };
-        let ended = Ended::at(now, top.place(), top.start());
-        let is_read = self.reads_at_end(&ended, self.stack.depth() - 1, &self.session.clock);
-        if is_read { self.now_in_order() } else { now }
-    }
-
-    /// Reads the processor time before several ranges end, if one of them asks for it.
-    pub(super) fn read_before_ends(&self) {
-        let (now, depth) = (self.now(), self.stack.depth());
-        let open = (0..depth).filter_map(|range| self.stack.at(range));
-        let mut open = open.map(|(place, start)| Ended::at(now, place, start));
-        if let Some(longest) = open.find(|open| self.has_cpu_time(open)) {
-            self.cpu_time.read_at_end(longest.entered, now, &self.stack, depth, &self.session.clock);
-        }
-    }
-
     /// Pops a tool's range, if there is one. Returns the time.
     pub(super) fn pop_range(&self, range: Option<NvtxRange>) -> Ticks {
         range.map_or_else(|| self.now(), |range| range.domain.pop_timed(|| self.now_in_order()))
-    }
-
-    /// Records the end of the range that has just left the top of the stack, if it is timed.
-    #[inline(always)]
-    pub(super) fn end_pair(&self) {
-        if self.pairs.end_top(self.stack.depth(), &self.session.streams) {
-            self.left_pair();
-        }
-    }
-
-    #[inline(always)]
-    pub(super) fn left_pair(&self) {
-        if !self.pairs.any() && stream::current() == 0 {
-            (self.choose_paths)(); // the stream was left before the range
-        }
     }
 
     /// Ends and counts the instance that has just left the top of the stack. Returns when it ended.
@@ -304,12 +202,6 @@ impl ThreadState {
         }
         self.add(ended);
         ended.end()
-    }
-
-    /// Reads the processor time for an instance that ends, with `below` ranges below it, if it asks for that.
-    #[inline(never)]
-    fn reads_at_end(&self, ended: &Ended, below: usize, clocks: &impl Clocks) -> bool {
-        self.has_cpu_time(ended) && self.cpu_time.read_at_end(ended.entered, ended.end(), &self.stack, below, clocks)
     }
 
     /// Counts the instance that has just left the top of the stack.
@@ -351,166 +243,6 @@ impl ThreadState {
         if call != 0 && (is_long || self.has_tool()) {
             self.done.store(self.now(), Relaxed);
         }
-    }
-
-    /// Ends an instance of a call (0 for none), with `below` ranges below it.
-    #[inline(always)]
-    fn exit_call(&self, call: CallId, now: Ticks, cpu: OnCpu, below: usize) {
-        let around = || below.checked_sub(1).map_or(0, |around| self.stack.called_of(around));
-        self.session.calls.exit_in(&self.spare_calls, self.index, call, now, cpu, around);
-    }
-
-    /// Notes that a range has just ended, with `below` ranges below it and so long off the CPU: what waits may have
-    /// waited for it.
-    #[inline]
-    fn note_end(&self, ended: Ended, call: CallId, below: usize, off: u64) {
-        if below == 0 && self.session.endings.are_asked_for() {
-            self.note_asked_end(ended, call, off);
-        }
-    }
-
-    #[inline(never)]
-    fn note_asked_end(&self, ended: Ended, call: CallId, off: u64) {
-        let Some(label) = self.identity(ended.place).map(|identity| identity.key.label) else { return };
-        let unit = self.session.endings.unit;
-        let endings = &self.session.endings;
-        let endings = if call == 0 { endings.make(self.index) } else { endings.of(self.index) };
-        let Some(endings) = endings else { return };
-        let call = self.session.calls.get(call);
-        let (begun, codes) = call.map_or((ended.entered, Codes::default()), |call| (call.created(), call.codes()));
-        let end = ended.end();
-        let is_long = self.last_long[2].load(Relaxed) == end;
-        let ran_since = if is_long { 0 } else { self.ran_since_long.load(Relaxed) + ended.duration };
-        self.ran_since_long.store(ran_since, Relaxed);
-        let mark = |at| unit.mark(label, at);
-        let off_since = if off == 0 { None } else { mark(end.saturating_sub(off)) };
-        endings.end(mark(end), [mark(begun), mark(ended.entered), off_since], codes);
-    }
-
-    /// Whether a range has a processor time. While ranges are timed on a stream there is none: the reading would count
-    /// as time on the stream.
-    fn has_cpu_time(&self, ended: &Ended) -> bool {
-        let is_span = |place| self.identity(place).is_some_and(|identity| identity.metadata.is_some());
-        ended.duration >= self.thresholds.long
-            && self.session.on_cpu
-            && !self.pairs.any()
-            && (self.session.on_cpu_of_others || is_span(ended.place))
-    }
-
-    /// The processor time of a range that has just ended, with `below` ranges below it. Counts it in its row.
-    fn on_cpu(&self, ended: &Ended, below: usize) -> OnCpu {
-        if !self.has_cpu_time(ended) {
-            return OnCpu::default();
-        }
-        let cpu = self.cpu_time.of(ended, below, &self.credits);
-        self.rows.get(ended.place.row()).into_iter().for_each(|row| row.add_cpu(cpu));
-        if self.is_taped && cpu != OnCpu::default() {
-            self.tape.record_on_cpu(self.thread_id(), ended.entered, cpu);
-        }
-        cpu
-    }
-
-    /// Counts an ended call, whose span was created on this thread or another.
-    pub(crate) fn add_call_ended(&self, home: &Self, call: CallId, ended: &EndedCall) {
-        let Some((label, metadata)) =
-            home.identity(ended.place).map(|identity| (identity.key.label, identity.metadata))
-        else {
-            return;
-        };
-        // A future pauses, and closes right after an exit, because it is entered for its drop. A worker that holds its
-        // span longer has left it by then, too.
-        let has_just_left = ended.has_paused && self.stack.just_left(call).is_some_and(|start| start >= ended.created);
-        let is_kept = !ended.is_outlived && !has_just_left && !ended.has_finished;
-        let sums = CallSums {
-            busy: ended.busy,
-            idle: ended.idle,
-            outlived: ended.outlived,
-            on_cpu: ended.cpu.on,
-            off_cpu: ended.cpu.off,
-            ready: ended.ready,
-            ready_alone: ended.ready_alone,
-            cancelled: ended.is_cancelled.into(),
-            unsure: ended.is_unsure.into(),
-            dropped: ended.is_dropped.into(),
-            kept: is_kept.into(),
-            uncounted: 0,
-        };
-        let row = |node| self.call_row(node, label, metadata);
-        row(ended.node).into_iter().for_each(|row| row.add(ended.latency, &sums, &self.session.budget));
-        if is_kept && ended.uncounted > 0 {
-            let sums = CallSums { uncounted: ended.uncounted, ..CallSums::default() };
-            row(ended.place.node()).into_iter().for_each(|row| row.add_sums(&sums));
-        }
-    }
-
-    /// Counts how much shorter an ended call had been without those who held it up.
-    #[cold]
-    #[inline(never)]
-    pub(crate) fn add_held_up(&self, label: Option<u32>, times: [u64; 2], held_up_by: &Owed) {
-        let followed = self.followed.get_or_init(Box::default);
-        label.into_iter().for_each(|label| followed.shorter.add(label, times, held_up_by));
-    }
-
-    /// Counts what batches were for a closed call, whose span was created on this thread or another.
-    pub(crate) fn add_served(&self, home: &Self, served: &Served) {
-        let Some(identity) = home.identity(served.place) else { return };
-        let Served { node, batches, in_batch, share, .. } = *served;
-        // Not by `call_row`: with a second caller that is a function, 23 instructions at the end of each call.
-        let row = self.known.lock().call_row(&self.lookup(), (node, identity.key.label), identity.metadata);
-        let row = row.and_then(|row| self.call_rows.get(row as usize));
-        row.into_iter().for_each(|row| row.add_served(ServedSums { batches, in_batch, share }));
-    }
-
-    /// The row of the calls of a node and label; `None` if there is no room.
-    #[inline]
-    fn call_row(
-        &self,
-        node: u32,
-        label: u32,
-        metadata: Option<&'static Metadata<'static>>,
-    ) -> Option<&'static CallRow> {
-        // The cache of children also serves here. Its key has the label in place of the call site; no call site has
-        // such a number.
-        let key = u64::from(label) | 1 << 63 | 1 << 61;
-        let row = self.children.get(node, key).map(Place::row).or_else(|| {
-            let row = self.known.lock().call_row(&self.lookup(), (node, label), metadata)?;
-            self.children.insert(node, key, Place::new(node, row));
-            Some(row as usize)
-        });
-        self.call_rows.get(row?)
-    }
-
-    /// Records an ended call, if a timeline is written and the call is more than its one instance.
-    pub(crate) fn record_call(&self, home: &Self, ended: &EndedCall) {
-        let Some(label) = home.identity(ended.place).map(|identity| identity.key.label) else { return };
-        let Some(numbers) = ended.numbers.filter(|_| ended.entries > 1 && self.is_taped) else { return };
-        let (start, end, is_cancelled) = (ended.created, ended.closed, ended.is_cancelled);
-        self.tape.record_call(self.thread_id(), &CallRecord { label, start, end, is_cancelled, numbers });
-    }
-
-    /// Updates the kind of the row of a span that was followed by a call. On any thread.
-    pub(crate) fn judge(&self, ended: &EndedCall) -> bool {
-        let Some(row) = self.rows.get(ended.place.row()) else { return false };
-        row.judge(ended.entries);
-        row.is_reentered()
-    }
-
-    /// Records an ended range of this thread, if a timeline is written.
-    #[inline]
-    pub(super) fn record_ended(&self, ended: Ended, end: Ticks, depth: usize) {
-        if !self.tape.is_open() {
-            return;
-        }
-        if let Some(identity) = self.identity(ended.place) {
-            self.record_range(identity.key, ended.entered, end, depth, !self.session.is_running());
-        }
-    }
-
-    #[inline(always)]
-    fn record_range(&self, key: RangeKey, start: Ticks, end: Ticks, depth: usize, cut: bool) {
-        let numbers = self.numbers_of(depth);
-        let range = RangeRecord { key, start, end, depth: depth as u32, began_on: None, cut, numbers };
-        self.tape.record_range(self.thread_id(), &range);
     }
 }
 

@@ -1,0 +1,64 @@
+//! Readings of a thread's processor time, for long ranges.
+
+use super::ThreadState;
+use crate::clock::Ticks;
+use crate::record::{Ended, OnCpu};
+use crate::thread::cpu_time::Clocks;
+
+impl ThreadState {
+    #[cold]
+    #[inline(never)]
+    pub(super) fn start_read(&self, now: Ticks) -> Ticks {
+        let is_read = self.cpu_time.read_at_start(now, &self.stack, &self.credits, &self.session.clock);
+        if is_read { self.session.clock.now() } else { now }
+    }
+
+    /// Reads the processor time before the innermost range ends, if it asks for that: a tool sees the same end.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn read_before_pop(&self, now: Ticks) -> Ticks {
+        let Some(top) = self.stack.top() else { return now };
+        let ended = Ended::at(now, top.place(), top.start());
+        let is_read = self.reads_at_end(&ended, self.stack.depth() - 1, &self.session.clock);
+        if is_read { self.now_in_order() } else { now }
+    }
+
+    /// Reads the processor time before several ranges end, if one of them asks for it.
+    pub(super) fn read_before_ends(&self) {
+        let (now, depth) = (self.now(), self.stack.depth());
+        let open = (0..depth).filter_map(|range| self.stack.at(range));
+        let mut open = open.map(|(place, start)| Ended::at(now, place, start));
+        if let Some(longest) = open.find(|open| self.has_cpu_time(open)) {
+            self.cpu_time.read_at_end(longest.entered, now, &self.stack, depth, &self.session.clock);
+        }
+    }
+
+    /// Reads the processor time for an instance that ends, with `below` ranges below it, if it asks for that.
+    #[inline(never)]
+    pub(super) fn reads_at_end(&self, ended: &Ended, below: usize, clocks: &impl Clocks) -> bool {
+        self.has_cpu_time(ended) && self.cpu_time.read_at_end(ended.entered, ended.end(), &self.stack, below, clocks)
+    }
+
+    /// Whether a range has a processor time. While ranges are timed on a stream there is none: the reading would count
+    /// as time on the stream.
+    pub(super) fn has_cpu_time(&self, ended: &Ended) -> bool {
+        let is_span = |place| self.identity(place).is_some_and(|identity| identity.metadata.is_some());
+        ended.duration >= self.thresholds.long
+            && self.session.on_cpu
+            && !self.pairs.any()
+            && (self.session.on_cpu_of_others || is_span(ended.place))
+    }
+
+    /// The processor time of a range that has just ended, with `below` ranges below it. Counts it in its row.
+    pub(super) fn on_cpu(&self, ended: &Ended, below: usize) -> OnCpu {
+        if !self.has_cpu_time(ended) {
+            return OnCpu::default();
+        }
+        let cpu = self.cpu_time.of(ended, below, &self.credits);
+        self.rows.get(ended.place.row()).into_iter().for_each(|row| row.add_cpu(cpu));
+        if self.is_taped && cpu != OnCpu::default() {
+            self.tape.record_on_cpu(self.thread_id(), ended.entered, cpu);
+        }
+        cpu
+    }
+}

@@ -1,0 +1,282 @@
+//! What a thread knows of the waits of calls: who ended each, as it was told or is inferred.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use super::ThreadState;
+use crate::clock::{Moment, Ticks};
+use crate::record::{CallId, Ended, Place};
+use crate::session::calls::{Call, LastExit};
+use crate::session::endings::Mark;
+use crate::session::owed::{Creditor, NOBODY, Owed};
+use crate::span::codes::Codes;
+use crate::thread::coincidence;
+use crate::thread::coincidence::{PollWait, Task, Waiter};
+use crate::thread::stack::Frame;
+use crate::thread::woken::{BY_TASK, NOT_WOKEN, is_following};
+
+impl ThreadState {
+    /// The first call that is entered from now on was woken then; 0 where that is not known.
+    pub(in crate::thread) fn set_woken(&self, woken: Moment, by: &Owed) {
+        let woken = if woken == 0 { 0 } else { self.session.clock.ticks_at(woken) };
+        if woken > 0 {
+            *self.followed.get_or_init(Box::default).woken_by.lock() = *by;
+        }
+        self.woken.store(if woken == 0 { self.without_follow() } else { woken }, Relaxed);
+    }
+
+    /// To whom those owe their wait that this thread wakes now.
+    pub(in crate::thread) fn wakes(&self, now: Ticks) -> Owed {
+        let label = self.label_of_waker();
+        if label == NOBODY {
+            return Owed::to(NOBODY, now);
+        }
+        let top = self.stack.top().map(Frame::place).filter(|place| place.is_called());
+        let call = top.and(self.stack.depth().checked_sub(1));
+        let call = call.and_then(|top| self.session.calls.get(self.stack.call_of(top)));
+        let span = Creditor { label, codes: call.map_or_else(Codes::default, Call::codes) };
+        // `follow` may be around another call than the innermost: around the request whose handler wakes.
+        let mut calls = self.stack.calls().filter_map(|call| self.session.calls.get(call));
+        let held_up_by = calls.find_map(Call::held_up_by);
+        let mut owed = held_up_by.map_or_else(|| Owed::to(span, now), |held_up_by| held_up_by.of_waiter(span, now));
+        owed.session = self.session.id;
+        owed
+    }
+
+    /// The label of the innermost span that is open here; `NOBODY` for none.
+    pub(super) fn label_of_waker(&self) -> u32 {
+        if !self.is_up_to_date() || !self.session.is_running() {
+            return NOBODY;
+        }
+        let top = self.stack.top().and_then(|top| self.identity(top.place()));
+        top.map_or(NOBODY, |own| own.key.label)
+    }
+
+    /// Looks at waits that are due before a call is entered. Returns what its thread has left last.
+    #[inline(never)]
+    pub(super) fn look_before(&self, place: Place, id: CallId, call: &Call) -> LastExit {
+        let just_left = self.stack.just_left(id);
+        // Not at the drop of a future, which follows its last poll at once. A new call may have the number of that one.
+        let is_dropped = just_left.is_some_and(|start| start >= call.created());
+        if self.looks_again() && !is_dropped {
+            self.look_again(self.now());
+        }
+        self.start_after_wait(place, call, self.now());
+        call.left(just_left)
+    }
+
+    /// The start of a range of a call that is entered. If the call has waited for nobody knows whom, looks before it
+    /// what ended that wait.
+    #[inline(always)]
+    pub(super) fn start_after_wait(&self, place: Place, call: &Call, now: Ticks) -> Ticks {
+        if !self.has_endings.load(Relaxed) && self.session.endings.are_asked_for() {
+            self.make_endings();
+        }
+        let waited = call.waited(now);
+        if waited < self.thresholds.long_wait || ![0, BY_TASK].contains(&self.woken.load(Relaxed)) {
+            return now;
+        }
+        self.infer(place, call, now, waited);
+        self.now()
+    }
+
+    /// Makes room for what ends on this thread: after a poll there is no time, because the drop of a future follows at
+    /// once.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn make_endings(&self) {
+        if self.session.endings.make(self.index).is_some() {
+            self.has_endings.store(true, Relaxed);
+        }
+    }
+
+    #[inline(never)]
+    pub(super) fn count_wait(&self, place: Place, call: &Call, woken: Ticks) -> Ticks {
+        // What is inside of a future that was not woken was not woken either.
+        self.woken.store(if woken == NOT_WOKEN { 0 } else { self.without_follow() }, Relaxed);
+        if woken == NOT_WOKEN {
+            call.waits_on();
+            return 0;
+        }
+        if let (Some(followed), Some(identity)) = (self.followed.get(), self.identity(place)) {
+            let owed = *followed.woken_by.lock();
+            if ![0, self.session.id].contains(&owed.session) {
+                return woken; // woken in a span of another profiler
+            }
+            if let Some(since) = call.owe(&owed, woken) {
+                let waiter = Creditor { label: identity.key.label, codes: call.codes() };
+                let mainly = followed.waits.add(waiter.label, since, &owed);
+                let is_own = mainly == Some(waiter.label);
+                followed.values.add(waiter, (since, is_own), &owed, (&self.session.values, self.thresholds.long_wait));
+                self.record_wait(call, since, &owed, false);
+            }
+        }
+        woken
+    }
+
+    /// The task of a call was ready for so long. If another ran on this thread for most of that, it held the thread.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn blame_worker(&self, place: Place, call: &Call, now: Ticks, ready: u64) {
+        let [holder, start, end] = self.last_long.each_ref().map(|word| word.load(Relaxed));
+        let since = now.saturating_sub(ready).max(start);
+        let held = end.saturating_sub(since);
+        if held < ready / 2 {
+            return;
+        }
+        let label = |place| self.identity(place).map(|identity| identity.key.label);
+        if let Some((waiter, holder)) = label(place).zip(label(Place::from_bits(holder))) {
+            let owed = Owed::to(holder, end);
+            self.held_up.get_or_init(Box::default).add(waiter, since, &owed);
+            self.record_wait(call, since, &owed, true);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    pub(super) fn infer(&self, place: Place, call: &Call, now: Ticks, waited: u64) {
+        // Who ended the wait of the call around this one is told.
+        if is_following() {
+            return;
+        }
+        let Some(endings) = self.session.endings.make(self.index) else { return };
+        let outermost = self.stack.at(0).map_or(place, |(outermost, _)| outermost);
+        let task = match self.stack.at(0) {
+            Some((outermost, _)) if outermost.is_called() => self.session.calls.get(self.stack.call_of(0)),
+            Some(_) => None,
+            None => Some(call),
+        };
+        let who = || {
+            task.zip(self.identity(outermost)).map(|(task, identity)| Task {
+                label: identity.key.label,
+                codes: task.codes(),
+                values: &self.session.values,
+            })
+        };
+        let is_paused = self.coincidences.get().is_some_and(|all| all.pause(false).passes_over(now, waited));
+        let went_on = match is_paused {
+            true => self.identity(place).and_then(|identity| self.session.endings.unit.mark(identity.key.label, now)),
+            false => self.look(place, now, waited, Waiter::Call(self.held_by(now, waited), who())),
+        };
+        endings.begin(task.map_or(went_on, |task| task.went_on(waited, went_on)));
+    }
+
+    /// What has held this thread for most of a wait that ends now. On a machine with too much to do, any range is long
+    /// at times, because its thread does not run: such a one does not count.
+    pub(super) fn held_by(&self, now: Ticks, waited: u64) -> Option<u32> {
+        let [range, start, end] = self.last_long.each_ref().map(|word| word.load(Relaxed));
+        let (range, length) = (Place::from_bits(range), end.saturating_sub(start));
+        let ran_since = self.ran_since_long.load(Relaxed);
+        let has_held =
+            coincidence::has_held(&self.session.clock, [start, end], ran_since, [now.saturating_sub(waited), now])
+                && self.rows.get(range.row()).is_some_and(|row| row.is_usual(length));
+        let identity = has_held.then(|| self.identity(range));
+        identity.flatten().map(|identity| identity.key.label)
+    }
+
+    /// A range has just ended in which its thread waited for so long, with `below` ranges below it. Its end is noted.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn infer_ended(&self, ended: &Ended, waited: u64, below: usize, call: CallId) {
+        let Some(endings) = self.session.endings.make(self.index) else { return };
+        let end = ended.end();
+        let went_on = match call {
+            0 => self.look(ended.place, end, waited, Waiter::Thread(endings, None)),
+            _ => self.look_later(ended.place, call, [end.saturating_sub(waited), end]),
+        };
+        if below == 0 {
+            endings.amend(went_on)
+        } else {
+            endings.begin(went_on)
+        }
+        self.set_looks_again();
+    }
+
+    /// A thread has waited in a poll of this call: looks when it polls another. Returns when the wait ended.
+    pub(super) fn look_later(&self, place: Place, call: CallId, [since, end]: [Ticks; 2]) -> Option<Mark> {
+        let waiter = self.identity(place)?.key.label;
+        let coincidences = self.coincidences.get_or_init(Box::default);
+        if !coincidences.pause(true).passes_over(end, end - since) {
+            let (outermost, task) = match self.stack.at(0) {
+                Some((outermost, _)) => (outermost, if outermost.is_called() { self.stack.call_of(0) } else { 0 }),
+                None => (place, call),
+            };
+            let codes = self.session.calls.get(task).map(Call::codes);
+            let task = self.identity(outermost).map(|identity| identity.key.label).zip(codes);
+            coincidences.look_later(PollWait { waiter, time: [since, end], task });
+        }
+        self.session.endings.unit.mark(waiter, end)
+    }
+
+    #[inline]
+    pub(crate) fn looks_again(&self) -> bool {
+        self.looks_again.load(Relaxed)
+    }
+
+    /// Until the last wait is looked at again, short ranges do not take the fast paths, which do not come by here.
+    pub(super) fn set_looks_again(&self) {
+        let looks_again = self.coincidences.get().is_some_and(|all| all.looks_again());
+        if self.looks_again.swap(looks_again, Relaxed) != looks_again {
+            (self.choose_paths)();
+        }
+    }
+
+    /// Looks at what ended before a wait did. Returns when the first of its queue went on.
+    pub(super) fn look(&self, place: Place, now: Ticks, waited: u64, waiter: Waiter<'_>) -> Option<Mark> {
+        let (session, label) = (self.session, self.identity(place)?.key.label);
+        let coincidences = self.coincidences.get_or_init(Box::default);
+        coincidences.look((&session.endings, &session.clock), (label, waiter), [now.saturating_sub(waited), now])
+    }
+
+    /// Looks once more at what ended around the end of the last wait of this thread, when it is time.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn look_again(&self, now: Ticks) {
+        let (endings, values) = ((&self.session.endings, &self.session.clock), &self.session.values);
+        let due = self.coincidences.get().filter(|all| all.is_due(now)).zip(endings.0.of(self.index));
+        if let Some((all, own)) = due {
+            match all.take_of_poll(&self.session.clock) {
+                Some(wait) => {
+                    let task = wait.task.map(|(label, codes)| Task { label, codes, values });
+                    all.look(endings, (wait.waiter, Waiter::Thread(own, task)), wait.time);
+                }
+                None => all.look_late(endings, own, now),
+            }
+        }
+        self.set_looks_again();
+    }
+
+    /// Notes that a range has just ended, with `below` ranges below it and so long off the CPU: what waits may have
+    /// waited for it.
+    #[inline]
+    pub(super) fn note_end(&self, ended: Ended, call: CallId, below: usize, off: u64) {
+        if below == 0 && self.session.endings.are_asked_for() {
+            self.note_asked_end(ended, call, off);
+        }
+    }
+
+    #[inline(never)]
+    pub(super) fn note_asked_end(&self, ended: Ended, call: CallId, off: u64) {
+        let Some(label) = self.identity(ended.place).map(|identity| identity.key.label) else { return };
+        let unit = self.session.endings.unit;
+        let endings = &self.session.endings;
+        let endings = if call == 0 { endings.make(self.index) } else { endings.of(self.index) };
+        let Some(endings) = endings else { return };
+        let call = self.session.calls.get(call);
+        let (begun, codes) = call.map_or((ended.entered, Codes::default()), |call| (call.created(), call.codes()));
+        let end = ended.end();
+        let is_long = self.last_long[2].load(Relaxed) == end;
+        let ran_since = if is_long { 0 } else { self.ran_since_long.load(Relaxed) + ended.duration };
+        self.ran_since_long.store(ran_since, Relaxed);
+        let mark = |at| unit.mark(label, at);
+        let off_since = if off == 0 { None } else { mark(end.saturating_sub(off)) };
+        endings.end(mark(end), [mark(begun), mark(ended.entered), off_since], codes);
+    }
+
+    /// Counts how much shorter an ended call had been without those who held it up.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn add_held_up(&self, label: Option<u32>, times: [u64; 2], held_up_by: &Owed) {
+        let followed = self.followed.get_or_init(Box::default);
+        label.into_iter().for_each(|label| followed.shorter.add(label, times, held_up_by));
+    }
+}
