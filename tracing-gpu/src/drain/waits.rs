@@ -40,7 +40,7 @@ pub(super) struct Waits {
 
 impl Part for Waits {
     fn copy(&mut self, thread: &'static ThreadState, _: &mut Reader<'_>) {
-        if let Some(followed) = thread.followed.get() {
+        if let Some(followed) = thread.waits.followed.get() {
             self.told.extend(followed.waits.copy());
             self.values.extend(followed.values.copy());
             match followed.shorter.copy() {
@@ -48,10 +48,10 @@ impl Part for Waits {
                 None => self.is_shorter_lost = true,
             }
         }
-        if let Some(workers) = thread.held_up.get() {
+        if let Some(workers) = thread.waits.held_up.get() {
             self.held_up.extend(workers.copy());
         }
-        if let Some(all) = thread.coincidences.get() {
+        if let Some(all) = thread.waits.coincidences.get() {
             self.coincidences.extend(all.copy());
         }
     }
@@ -91,9 +91,9 @@ impl Part for Waits {
         for_workers.iter_mut().for_each(|row| row.resource = Some(WaitStats::WORKER.to_owned()));
         let inferred = coincidence::inferred(&self.coincidences, (names, asked), rate);
         summary.waits = [told, for_workers, inferred].concat().joined();
-        let told = run.all_threads.iter().filter_map(|thread| Some(thread.followed.get()?.waits.lost()));
-        let inferred = run.all_threads.iter().filter_map(|thread| Some(thread.coincidences.get()?.lost()));
-        let held_up = run.all_threads.iter().filter_map(|thread| Some(thread.held_up.get()?.lost()));
+        let told = run.all_threads.iter().filter_map(|thread| Some(thread.waits.followed.get()?.waits.lost()));
+        let inferred = run.all_threads.iter().filter_map(|thread| Some(thread.waits.coincidences.get()?.lost()));
+        let held_up = run.all_threads.iter().filter_map(|thread| Some(thread.waits.held_up.get()?.lost()));
         let lost: u64 = told.chain(inferred).chain(held_up).sum();
         if lost > 0 {
             summary.notes.push(format!("{lost} parts of waits are in no row: too many pairs of names wait."));

@@ -37,5 +37,6 @@ pub(crate) mod slab;
 pub(crate) mod stack;
 pub(crate) mod state;
 pub(crate) mod tape;
+pub(crate) mod thread_waits;
 pub(crate) mod waits;
 pub(crate) mod woken;

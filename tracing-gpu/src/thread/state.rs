@@ -6,13 +6,13 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
+#[cfg(feature = "injection")]
 use once_cell::sync::OnceCell;
 use parking_lot::{Mutex, MutexGuard};
 use tracing_core::Metadata;
 
 use super::caches::{Children, Remembered};
 use super::call_row::CallRow;
-use super::coincidence::Coincidences;
 use super::cpu_time::{CpuTime, Credits};
 use super::gate::{Gate, RowsWindow};
 use super::known::{Known, Lookup};
@@ -26,7 +26,7 @@ use super::rows::{CallRows, Rows};
 use super::slab::Slab;
 use super::stack::{Ranges, Stack};
 use super::tape::{Record, Tape};
-use super::waits::{Followed, Waits};
+use super::thread_waits::ThreadWaits;
 use crate::clock::Ticks;
 use crate::record::{CallId, Ended, OnCpu, Place, RangeKey};
 use crate::session::calls::table::Spare;
@@ -98,18 +98,7 @@ pub(crate) struct ThreadState {
     /// Present if a timeline is written.
     numbers: Option<Box<Numbers>>,
     pub(crate) spare_calls: Spare,
-    /// Present once a followed future was polled.
-    pub(crate) followed: OnceCell<Box<Followed>>,
-    /// The last long range that ended with none around it: its place, start and end.
-    last_long: [AtomicU64; 3],
-    /// How long outermost ranges have run since then, as far as they are noted.
-    ran_since_long: AtomicU64,
-    /// When the thread was done with the last range of a call that was long, or that a tool got.
-    done: AtomicU64,
-    /// Calls that were ready while others ran on this thread. Present once there was one.
-    pub(crate) held_up: OnceCell<Box<Waits>>,
-    /// Present once a call has waited for long on this thread.
-    pub(crate) coincidences: OnceCell<Box<Coincidences>>,
+    pub(crate) waits: ThreadWaits,
     call_rows: CallRows,
     /// The name of the thread.
     pub(crate) name: Mutex<String>,
@@ -148,8 +137,7 @@ impl ThreadState {
         if self.session.on_cpu {
             self.cpu_time.begin_thread();
         }
-        self.last_long.iter().for_each(|word| word.store(0, Relaxed));
-        self.coincidences.get().into_iter().for_each(|all| all.forget_waits());
+        self.waits.begin_thread();
         self.looks_again.store(false, Relaxed);
         self.launches.set_thread(thread, self.session);
     }
@@ -222,14 +210,7 @@ impl ThreadState {
         for row in self.call_rows() {
             row.clear();
         }
-        if let Some(followed) = self.followed.get() {
-            followed.waits.clear();
-            followed.values.clear();
-            followed.shorter.clear();
-        }
-        self.last_long.iter().for_each(|word| word.store(0, Relaxed));
-        self.held_up.get().into_iter().for_each(|waits| waits.clear());
-        self.coincidences.get().into_iter().for_each(|all| all.clear());
+        self.waits.restart();
         for depth in 0..self.stack.depth() {
             if let Some((_, before)) = self.stack.at(depth).filter(|&(_, before)| before < start) {
                 self.record(|| Record::Restarted { depth: depth as u32, before, start });

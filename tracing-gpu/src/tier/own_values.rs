@@ -92,7 +92,7 @@ fn code_asked(thread: &ThreadState, place: Place, call: CallId, attributes: &spa
         let is_read = catch_unwind(record).is_ok();
         is_read.then_some(reader.codes)
     };
-    match thread.coincidences.get_or_init(Box::default).read_values(&session.clock, read) {
+    match thread.waits.coincidences.get_or_init(Box::default).read_values(&session.clock, read) {
         Read::Values(codes) => call.set_codes(codes),
         Read::Costly => session.values.was_costly(label),
         Read::Nothing => {}

@@ -42,7 +42,7 @@ impl ThreadState {
         let woken = if [0, BY_TASK].contains(&known) { 0 } else { self.count_wait(place, call, known) };
         let evidence = |exited| Evidence {
             around: self.around_entry(exited),
-            done: self.done.load(Relaxed),
+            done: self.waits.done.load(Relaxed),
             has_tool: self.has_tool(),
         };
         let entry = Entry { now: start, left, woken, evidence };

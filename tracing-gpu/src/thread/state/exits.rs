@@ -230,8 +230,7 @@ impl ThreadState {
         let (cpu, end) = (self.on_cpu(ended, below), ended.end());
         self.exit_call(call, end, cpu, below);
         if ended.duration >= self.thresholds.long_wait / 2 && below == 0 {
-            let last = [ended.place.bits(), ended.entered, end];
-            self.last_long.iter().zip(last).for_each(|(word, value)| word.store(value, Relaxed));
+            self.waits.end_long(ended);
         }
         self.note_end(*ended, call, below, cpu.off);
         if call == 0 && self.looks_again() {
@@ -241,7 +240,7 @@ impl ThreadState {
             self.infer_ended(ended, cpu.off, below, call);
         }
         if call != 0 && (is_long || self.has_tool()) {
-            self.done.store(self.now(), Relaxed);
+            self.waits.done.store(self.now(), Relaxed);
         }
     }
 }

@@ -8,6 +8,7 @@ use std::alloc::Layout;
 use std::mem::offset_of;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize};
 
+#[cfg(feature = "injection")]
 use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
 
@@ -29,6 +30,7 @@ use crate::thread::rows::{CallRows, FIRST_ROWS, Rows};
 use crate::thread::slab::{END, Slab};
 use crate::thread::stack::Stack;
 use crate::thread::tape::Tape;
+use crate::thread::thread_waits::ThreadWaits;
 
 /// Bytes of a state in a row file: its open ranges, and its first rows.
 const IN_FILE: usize = offset_of!(ThreadState, rows) + FIRST_ROWS * size_of::<Row>();
@@ -85,14 +87,9 @@ impl ThreadState {
                 numbers: session.records_numbers().then(new_numbers),
                 spare_calls: Spare::default(),
                 woken: AtomicU64::new(0),
-                followed: OnceCell::new(),
-                last_long: [const { AtomicU64::new(0) }; 3],
-                ran_since_long: AtomicU64::new(0),
-                done: AtomicU64::new(0),
+                waits: ThreadWaits::default(),
                 has_endings: AtomicBool::new(false),
                 looks_again: AtomicBool::new(false),
-                held_up: OnceCell::new(),
-                coincidences: OnceCell::new(),
                 call_rows: CallRows::new(),
                 name: Mutex::default(),
                 choose_paths: choose_paths,

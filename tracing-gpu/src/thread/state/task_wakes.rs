@@ -25,7 +25,7 @@ impl ThreadState {
             return;
         }
         let task = PolledTask::new(span, woken, self.session.clock.now());
-        self.followed.get_or_init(Box::default).tasks.lock().push(task);
+        self.waits.followed.get_or_init(Box::default).tasks.lock().push(task);
         if self.woken.load(Relaxed) == 0 {
             self.woken.store(BY_TASK, Relaxed);
         }
@@ -35,7 +35,7 @@ impl ThreadState {
     #[cold]
     #[inline(never)]
     pub(crate) fn leave_task(&self, span: u64) {
-        let Some(followed) = self.followed.get() else { return };
+        let Some(followed) = self.waits.followed.get() else { return };
         let tasks = &mut *followed.tasks.lock();
         if let Some(place) = tasks.iter().rposition(|task| task.span == span) {
             tasks.truncate(place);
@@ -47,7 +47,7 @@ impl ThreadState {
 
     /// [`woken`](Self::woken) of what no `follow` around it tells.
     pub(super) fn without_follow(&self) -> Ticks {
-        let is_in_task = || self.followed.get().is_some_and(|followed| !followed.tasks.lock().is_empty());
+        let is_in_task = || self.waits.followed.get().is_some_and(|followed| !followed.tasks.lock().is_empty());
         if self.session.task_wakes.any() && is_in_task() { BY_TASK } else { 0 }
     }
 
@@ -58,7 +58,7 @@ impl ThreadState {
     #[inline(never)]
     pub(super) fn enter_in_task(&self, call: &Call, tells: bool) -> u64 {
         let (session, range) = (self.session, self.stack.depth().saturating_sub(1));
-        let Some(followed) = self.followed.get().filter(|_| session.task_wakes.any()) else { return 0 };
+        let Some(followed) = self.waits.followed.get().filter(|_| session.task_wakes.any()) else { return 0 };
         let tasks = &mut *followed.tasks.lock();
         let Some(task) = tasks.last_mut() else { return 0 };
         task.enter(range, self.stack.call_of(range), &session.calls);

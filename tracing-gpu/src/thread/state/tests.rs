@@ -82,7 +82,7 @@ fn the_last_wait_is_looked_at_again_at_the_end_of_any_range() {
         let key = RangeKey { label: 1, category: 0, style: range_model::RangeStyle::PushPop };
         let place = thread.place(thread.node(0, key), key, None);
         thread.session.endings.make(thread.index).expect("there is room");
-        let waits = thread.coincidences.get_or_init(Box::default);
+        let waits = thread.waits.coincidences.get_or_init(Box::default);
         let now = thread.now();
         waits.look_later(PollWait { waiter: 1, time: [now, now + 1], task: None });
         thread.looks_again.store(true, Relaxed);

@@ -19,7 +19,7 @@ impl ThreadState {
     pub(in crate::thread) fn set_woken(&self, woken: Moment, by: &Owed) {
         let woken = if woken == 0 { 0 } else { self.session.clock.ticks_at(woken) };
         if woken > 0 {
-            *self.followed.get_or_init(Box::default).woken_by.lock() = *by;
+            *self.waits.followed.get_or_init(Box::default).woken_by.lock() = *by;
         }
         self.woken.store(if woken == 0 { self.without_follow() } else { woken }, Relaxed);
     }
@@ -97,7 +97,7 @@ impl ThreadState {
             call.waits_on();
             return 0;
         }
-        if let (Some(followed), Some(identity)) = (self.followed.get(), self.identity(place)) {
+        if let (Some(followed), Some(identity)) = (self.waits.followed.get(), self.identity(place)) {
             let owed = *followed.woken_by.lock();
             if ![0, self.session.id].contains(&owed.session) {
                 return woken; // woken in a span of another profiler
@@ -117,16 +117,16 @@ impl ThreadState {
     #[cold]
     #[inline(never)]
     pub(super) fn blame_worker(&self, place: Place, call: &Call, now: Ticks, ready: u64) {
-        let [holder, start, end] = self.last_long.each_ref().map(|word| word.load(Relaxed));
+        let (holder, [start, end]) = self.waits.last_long();
         let since = now.saturating_sub(ready).max(start);
         let held = end.saturating_sub(since);
         if held < ready / 2 {
             return;
         }
         let label = |place| self.identity(place).map(|identity| identity.key.label);
-        if let Some((waiter, holder)) = label(place).zip(label(Place::from_bits(holder))) {
+        if let Some((waiter, holder)) = label(place).zip(label(holder)) {
             let owed = Owed::to(holder, end);
-            self.held_up.get_or_init(Box::default).add(waiter, since, &owed);
+            self.waits.held_up.get_or_init(Box::default).add(waiter, since, &owed);
             self.record_wait(call, since, &owed, true);
         }
     }
@@ -152,7 +152,7 @@ impl ThreadState {
                 values: &self.session.values,
             })
         };
-        let is_paused = self.coincidences.get().is_some_and(|all| all.pause(false).passes_over(now, waited));
+        let is_paused = self.waits.coincidences.get().is_some_and(|all| all.pause(false).passes_over(now, waited));
         let went_on = match is_paused {
             true => self.identity(place).and_then(|identity| self.session.endings.unit.mark(identity.key.label, now)),
             false => self.look(place, now, waited, Waiter::Call(self.held_by(now, waited), who())),
@@ -163,9 +163,8 @@ impl ThreadState {
     /// What has held this thread for most of a wait that ends now. On a machine with too much to do, any range is long
     /// at times, because its thread does not run: such a one does not count.
     pub(super) fn held_by(&self, now: Ticks, waited: u64) -> Option<u32> {
-        let [range, start, end] = self.last_long.each_ref().map(|word| word.load(Relaxed));
-        let (range, length) = (Place::from_bits(range), end.saturating_sub(start));
-        let ran_since = self.ran_since_long.load(Relaxed);
+        let (range, [start, end]) = self.waits.last_long();
+        let (ran_since, length) = (self.waits.ran_since_long(), end.saturating_sub(start));
         let has_held =
             coincidence::has_held(&self.session.clock, [start, end], ran_since, [now.saturating_sub(waited), now])
                 && self.rows.get(range.row()).is_some_and(|row| row.is_usual(length));
@@ -194,7 +193,7 @@ impl ThreadState {
     /// A thread has waited in a poll of this call: looks when it polls another. Returns when the wait ended.
     pub(super) fn look_later(&self, place: Place, call: CallId, [since, end]: [Ticks; 2]) -> Option<Mark> {
         let waiter = self.identity(place)?.key.label;
-        let coincidences = self.coincidences.get_or_init(Box::default);
+        let coincidences = self.waits.coincidences.get_or_init(Box::default);
         if !coincidences.pause(true).passes_over(end, end - since) {
             let (outermost, task) = match self.stack.at(0) {
                 Some((outermost, _)) => (outermost, if outermost.is_called() { self.stack.call_of(0) } else { 0 }),
@@ -214,7 +213,7 @@ impl ThreadState {
 
     /// Until the last wait is looked at again, short ranges do not take the fast paths, which do not come by here.
     pub(super) fn set_looks_again(&self) {
-        let looks_again = self.coincidences.get().is_some_and(|all| all.looks_again());
+        let looks_again = self.waits.coincidences.get().is_some_and(|all| all.looks_again());
         if self.looks_again.swap(looks_again, Relaxed) != looks_again {
             (self.choose_paths)();
         }
@@ -223,7 +222,7 @@ impl ThreadState {
     /// Looks at what ended before a wait did. Returns when the first of its queue went on.
     pub(super) fn look(&self, place: Place, now: Ticks, waited: u64, waiter: Waiter<'_>) -> Option<Mark> {
         let (session, label) = (self.session, self.identity(place)?.key.label);
-        let coincidences = self.coincidences.get_or_init(Box::default);
+        let coincidences = self.waits.coincidences.get_or_init(Box::default);
         coincidences.look((&session.endings, &session.clock), (label, waiter), [now.saturating_sub(waited), now])
     }
 
@@ -232,7 +231,7 @@ impl ThreadState {
     #[inline(never)]
     pub(super) fn look_again(&self, now: Ticks) {
         let (endings, values) = ((&self.session.endings, &self.session.clock), &self.session.values);
-        let due = self.coincidences.get().filter(|all| all.is_due(now)).zip(endings.0.of(self.index));
+        let due = self.waits.coincidences.get().filter(|all| all.is_due(now)).zip(endings.0.of(self.index));
         if let Some((all, own)) = due {
             match all.take_of_poll(&self.session.clock) {
                 Some(wait) => {
@@ -264,9 +263,7 @@ impl ThreadState {
         let call = self.session.calls.get(call);
         let (begun, codes) = call.map_or((ended.entered, Codes::default()), |call| (call.created(), call.codes()));
         let end = ended.end();
-        let is_long = self.last_long[2].load(Relaxed) == end;
-        let ran_since = if is_long { 0 } else { self.ran_since_long.load(Relaxed) + ended.duration };
-        self.ran_since_long.store(ran_since, Relaxed);
+        self.waits.add_run(&ended);
         let mark = |at| unit.mark(label, at);
         let off_since = if off == 0 { None } else { mark(end.saturating_sub(off)) };
         endings.end(mark(end), [mark(begun), mark(ended.entered), off_since], codes);
@@ -276,7 +273,7 @@ impl ThreadState {
     #[cold]
     #[inline(never)]
     pub(crate) fn add_held_up(&self, label: Option<u32>, times: [u64; 2], held_up_by: &Owed) {
-        let followed = self.followed.get_or_init(Box::default);
+        let followed = self.waits.followed.get_or_init(Box::default);
         label.into_iter().for_each(|label| followed.shorter.add(label, times, held_up_by));
     }
 }
