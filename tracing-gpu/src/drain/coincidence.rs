@@ -1,4 +1,4 @@
-//! Judges who has ended the waits of one name: one claim, or two where both fit, or none.
+//! Infers who ended the waits of one name: one claim, two if both fit, or none.
 
 use std::time::Duration;
 
@@ -20,16 +20,16 @@ const PERCENT: u64 = 90;
 const WAITS_PERCENT: u64 = 80;
 /// How surely it is no chance: the logarithm of the odds. It is large because hundreds of names are asked about.
 const SURPRISE: f64 = 20.0;
-/// It happens so many times as often as by chance: tasks that all go on after a pause end close to each other, though
-/// no moment during the pause is.
+/// The name ends right before waits so many times as often as by chance: tasks that all go on after a pause end close
+/// to each other, too, though none ends during the pause.
 const LIFT: f64 = 6.0;
 /// A name that explains less than this part (half) of what another one explains is left out; and where more than so
 /// many explain the same waits, none is named.
 const OTHER_PART: u64 = 2;
 const CLAIMS: usize = 2;
-/// Who waits for the waiter ends with it, too, but later, and often has begun the wait. Who ends it did not begin more
-/// than this part of the waits, and in at least this part of the moments it ends before them. The second part is enough
-/// where a moment ends so many waits: to wake them takes long.
+/// A call that waits for the waiter ends with it, too, but later, and often has begun the wait. The cause did not begin
+/// more than this part of the waits, and ends before them in at least this part of the moments. The second part is
+/// enough where a moment ends so many waits, because waking them takes long.
 const FIRST_PART: u64 = 2;
 const FIRST_PART_OF_MANY: u64 = 10;
 const AT_ONCE: u64 = 2;
@@ -51,9 +51,9 @@ struct Claim {
 }
 
 impl Claim {
-    /// How much longer the waits took than they would have otherwise, and the longest; 0 where that is not known. What
-    /// only held the thread of the waiter made a wait longer that may have had to take some time anyway, as long as
-    /// other waits of the name did.
+    /// How much longer the waits took than they would have otherwise, and the longest; 0 where that is not known. A
+    /// range that only held the waiter's thread made a wait longer that would have taken some time anyway: as long as
+    /// other waits of the name.
     fn time(&self) -> [u64; 2] {
         let Sums { waits, time, longest, filled, .. } = self.after;
         match self.others {
@@ -126,7 +126,7 @@ fn claims(rows: &Keyed<Key, Sums>) -> Vec<Claim> {
 /// The values whose calls ended the waits of one name, if they tell these from the calls that waited.
 fn telling_values(rows: &Keyed<Key, Sums>) -> Vec<Claim> {
     let claims = all_claims(rows, |by| by.code != 0 && *by != By::any_value(by.label));
-    // Those that had it did not wait for it.
+    // A call with the value did not wait for the value.
     let explained = |claim: &Claim| (claim.after.waits as f64 / claim.all as f64, [claim.after.own, claim.after.waits]);
     values::most_telling(claims, explained)
 }
@@ -160,12 +160,12 @@ fn all_claims(rows: &Keyed<Key, Sums>, is_asked: fn(&By) -> bool) -> Vec<Claim> 
     let mut names: Vec<By> = rows.iter().map(|(key, _)| key.by).filter(is_asked).in_vec();
     names.dedup();
     let claim = |by: By| {
-        // The most waits that it explains, and most closely: short ones may have other causes.
+        // The lengths at which it explains the most waits, and most closely: short waits may have other causes.
         lengths.iter().find_map(|&(octave, window)| {
             let any = if by.code == 0 { By::ANY } else { By::any_value(by.label) };
             let (after, all) = (longer(by, window, octave), longer(any, window, octave));
             let is_first = |early| is_first(&longer(by, early, octave), &longer(By::ANY, early, octave));
-            // What fills each wait may as well run during waits for something else: others must do without it.
+            // A range that fills each wait may run during waits for something else, too: other waits must lack it.
             let [of_any, of_name] = [any, by].map(|by| longer(by, window, 0));
             let without = of_any.waits.saturating_sub(of_name.waits);
             let may_fill_all = after.held * 2 > after.waits && without < after.waits;
@@ -191,7 +191,7 @@ fn is_first(first: &Sums, all: &Sums) -> bool {
     hit * part as f64 >= 1.0 && hit >= LIFT * chance(first)
 }
 
-/// How often chance would do it.
+/// How often chance alone would give it.
 fn chance(after: &Sums) -> f64 {
     after.by_chance as f64 / (CERTAIN * after.waits) as f64
 }

@@ -6,7 +6,7 @@ use range_model::summary::{CallStates, SlowestCalls};
 use crate::clock::Rate;
 use crate::thread::call_row::CallSums;
 
-/// Times of calls, in ticks: what they measured, which may be more than their latency where threads use a span at once.
+/// Times of calls, in ticks. They may exceed the latency where threads use a span at once.
 #[derive(Clone, Copy, Default)]
 pub(super) struct CallTimes {
     pub(super) latency: u128,
@@ -91,7 +91,7 @@ pub(super) struct NodeCalls {
     /// Whether too little is known to count cancelled calls.
     pub(super) is_unknown: bool,
     pub(super) dropped: u64,
-    /// Calls of spans that are kept and entered again and again, and their uses that are calls of their own but not
+    /// Calls of spans that are kept and entered again and again; and uses of such spans that are calls, but are not
     /// counted yet.
     pub(super) kept: u64,
     pub(super) uncounted: u64,
@@ -133,7 +133,7 @@ impl NodeCalls {
         }
     }
 
-    /// About the slowest hundredth of the calls: as many groups of about one length, each whole, as it takes.
+    /// About the slowest hundredth of the calls: whole groups of about one length each, until there are enough.
     pub(super) fn slowest(&self, rate: Rate) -> Option<SlowestCalls> {
         let mut groups: Vec<_> = self.by_length.iter().map(|(length, group)| (*length, *group)).in_vec();
         order::by_most(&mut groups, |(length, _)| u64::from(*length));

@@ -1,4 +1,4 @@
-//! Which values tell the calls that made others of their name wait from those that waited.
+//! The values of fields by which calls that made others of their name wait differ from the waiters.
 
 use range_model::stats::{Keyed, Lean, order};
 use range_model::summary::WaitStats;
@@ -9,14 +9,14 @@ use crate::session::Names;
 use crate::session::asked_values::AskedValues;
 use crate::thread::waits::ValueSums;
 
-/// A value tells calls apart if it is so many times as frequent among those that make others wait as among who waits.
+/// A value tells calls apart if it is so many times as frequent among the causes as among the waiters.
 pub(super) const TELLS: u64 = 2;
 /// A claim needs so many waits.
 const WAITS: u64 = 10;
-/// A value that explains this part of what another one explains, and is rarer among who waits, is the better one.
+/// A value that explains this part of what another one explains, and is rarer among the waiters, is the better one.
 const NEARLY: f64 = 0.9;
 
-/// Names the values of the calls to which most of the time is owed that calls waited for others of their own name.
+/// Where calls waited for others of their own name: names the values of the calls that caused most of that time.
 pub(super) fn tell(
     rows: &mut [WaitStats],
     sums: &[([u32; 2], ValueSums)],
@@ -43,14 +43,14 @@ pub(super) fn tell(
     }
 }
 
-/// Whether most of this time is owed to calls with a value that is rarer among those that waited.
+/// Whether calls with a value caused most of this time, and the value is rarer among the waiters.
 fn is_telling(sums: &ValueSums, part_ns: u64, all_ns: u64) -> bool {
     let [waits, same, part, all] = [sums.waits, sums.same, part_ns, all_ns].map(u128::from);
     sums.waits >= WAITS && part * 2 >= all && part * waits >= u128::from(TELLS) * same * all
 }
 
-/// Of values with what each explains, and how many waits calls with it had themselves and made others have: the rarest
-/// one among who waits of those that explain nearly the most. Several where both numbers are equal.
+/// The best of several values: among those that explain nearly the most, the rarest one among the waiters. `explained`
+/// returns how much a value explains, and how many waits its calls had and caused. Several values if both are equal.
 pub(super) fn most_telling<T: Copy>(mut all: Vec<T>, explained: impl Fn(&T) -> (f64, [u64; 2])) -> Vec<T> {
     let most = all.iter().map(|one| explained(one).0).fold(0.0, f64::max);
     all.retain(|one| explained(one).0 >= most * NEARLY);

@@ -1,4 +1,4 @@
-//! Waits of calls: what each is owed to, as it was told or is inferred.
+//! Waits of calls, and their causes: told by wakers, or inferred.
 
 use std::mem::take;
 
@@ -22,16 +22,16 @@ use crate::thread::coincidence::{Key, Sums};
 use crate::thread::state::ThreadState;
 use crate::thread::waits::{Length, LengthChange, ValueSums, WaitSums, coarse, length_of};
 
-/// Sums by the labels of who waited and of what the wait is owed to.
+/// Sums by the labels of the waiter and of the cause.
 type WaitRows = Vec<([u32; 2], WaitSums)>;
 
 #[derive(Default)]
 pub(super) struct Waits {
-    /// Waits of followed futures, the values of what they are owed to, and how much shorter calls were without them.
+    /// Waits of followed futures; the values of their causes; and how much shorter calls would be without each cause.
     told: WaitRows,
     values: Vec<([u32; 2], ValueSums)>,
     shorter: Vec<LengthChange>,
-    /// Whether a thread had no room for the last.
+    /// Whether a thread had no room for shorter lengths.
     is_shorter_lost: bool,
     /// Waits for the thread of a call that was ready.
     held_up: WaitRows,
@@ -105,7 +105,7 @@ impl Part for Waits {
     }
 }
 
-/// Waits of followed futures by who waited and to whom they are owed, the longest first.
+/// Waits by the names of waiter and cause, the longest first.
 #[inline(never)]
 fn waits(rows: &[([u32; 2], WaitSums)], names: &Names, rate: Rate) -> Vec<WaitStats> {
     let mut all: Named<(String, Option<String>), WaitSums> = Named::default();
@@ -124,7 +124,7 @@ fn waits(rows: &[([u32; 2], WaitSums)], names: &Names, rate: Rate) -> Vec<WaitSt
     rows
 }
 
-/// Sets the 99th percentile of the latencies of those that waited, without what they owe to each other name.
+/// Sets, for each cause, the 99th percentile of the latencies of its waiters without the waits that it caused.
 #[inline(never)]
 fn set_p99_without(
     rows: &mut [WaitStats],
@@ -147,7 +147,8 @@ fn set_p99_without(
     }
 }
 
-/// The 99th percentile in nanoseconds, with so many more calls of some lengths. `None` where the others are not known.
+/// The 99th percentile in nanoseconds, with `more` calls of some lengths. `None` if a length would have fewer than
+/// none.
 fn p99_with(all: &Distribution, more: &[(Length, i64)], rate: Rate) -> Option<u64> {
     let mut counts: Keyed<Length, i64> = Keyed::default();
     let known = all.samples.iter().map(|latency| (length_of(*latency), 1));

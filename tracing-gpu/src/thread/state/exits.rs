@@ -172,7 +172,7 @@ impl ThreadState {
     fn pop_tool(&self) -> Ticks {
         let top = self.stack.top().and_then(|top| Some((top.start(), self.nvtx_range(top.place())?)));
         let Some((start, range)) = top else { return self.now() };
-        // Known beforehand, because almost nothing may stand between the clock and the tool.
+        // Computed beforehand, because almost nothing may stand between the clock and the tool.
         let short_until = start.saturating_add(self.thresholds.long);
         self.gate.while_closed(|| {
             range.domain.pop_timed(|| match self.now_in_order() {
@@ -224,7 +224,7 @@ impl ThreadState {
         }
     }
 
-    /// What a long range, and one of a call, tells besides its time.
+    /// Counts what is known of a long range, or of a range of a call, besides its time.
     #[inline(never)]
     fn add_long_or_called(&self, ended: &Ended, call: CallId, below: usize, is_long: bool) {
         let (cpu, end) = (self.on_cpu(ended, below), ended.end());
@@ -245,7 +245,7 @@ impl ThreadState {
     }
 }
 
-/// The stack's actions outside of itself when it closes and reopens ranges.
+/// What a thread does when its stack closes and reopens ranges.
 pub(super) struct Shell<'a> {
     pub(super) thread: &'a ThreadState,
     pub(super) values: Option<FindValues<'a>>,

@@ -128,7 +128,7 @@ impl ThreadState {
         }
     }
 
-    /// Records a wait of a call that began then and is owed to these, if a timeline is written.
+    /// Records a wait of a call since `since`, and its causes, if a timeline is written.
     pub(super) fn record_wait(&self, call: &Call, since: Ticks, owed: &Owed, is_for_worker: bool) {
         if let Some(call) = call.number_in_timeline().filter(|_| self.tape.is_open()) {
             for (by, [start, end]) in owed.spans_of_names(since) {

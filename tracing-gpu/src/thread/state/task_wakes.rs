@@ -10,13 +10,13 @@ use crate::thread::waits::PolledTask;
 use crate::thread::woken::BY_TASK;
 
 impl ThreadState {
-    /// Here a task of tokio is woken.
+    /// Notes that a task of tokio is woken on this thread.
     pub(crate) fn wake_task(&self, task: u64) {
         self.session.task_wakes.wake(task, self.session.clock.now());
     }
 
-    /// A hidden span is entered. If it is that of a task, the task is polled. A task that was not woken, as at its
-    /// first poll, looks like any other hidden span; but those inside of a call are none.
+    /// Notes the entry of a hidden span. If a task has that span, the task is polled. A task that was not woken, as at
+    /// its first poll, looks like any other hidden span; but a hidden span inside of a call is no task.
     #[cold]
     #[inline(never)]
     pub(crate) fn poll_task(&self, span: u64) {
@@ -31,7 +31,7 @@ impl ThreadState {
         }
     }
 
-    /// A span is exited that is not open here. If it is that of a task that is polled, the poll has ended.
+    /// Notes the exit of a span that is not open here. If a task that is polled has that span, the poll has ended.
     #[cold]
     #[inline(never)]
     pub(crate) fn leave_task(&self, span: u64) {
@@ -45,15 +45,15 @@ impl ThreadState {
         }
     }
 
-    /// [`woken`](Self::woken) of what no `follow` around it tells.
+    /// The value of [`woken`](Self::woken) for a future without `follow`.
     pub(super) fn without_follow(&self) -> Ticks {
         let is_in_task = || self.waits.followed.get().is_some_and(|followed| !followed.tasks.lock().is_empty());
         if self.session.task_wakes.any() && is_in_task() { BY_TASK } else { 0 }
     }
 
-    /// A call has just been entered. If `tells`, returns how long it was ready, as far as the wakes of its task tell
-    /// that: not if the task has polled others beside it or beside a call around it, and only for the first entry in
-    /// this poll.
+    /// Notes the entry of a call in a task. If `tells`, returns how long the call was ready, as far as the wakes of its
+    /// task tell: not if the task has polled other calls beside it or beside a call around it, and only for the first
+    /// entry in this poll.
     #[cold]
     #[inline(never)]
     pub(super) fn enter_in_task(&self, call: &Call, tells: bool) -> u64 {

@@ -15,7 +15,7 @@ use crate::thread::stack::Frame;
 use crate::thread::woken::{BY_TASK, NOT_WOKEN, is_following};
 
 impl ThreadState {
-    /// The first call that is entered from now on was woken then; 0 where that is not known.
+    /// Sets when the next call that is entered was woken, and by which span; 0 if the time is not known.
     pub(in crate::thread) fn set_woken(&self, woken: Moment, by: &Owed) {
         let woken = if woken == 0 { 0 } else { self.session.clock.ticks_at(woken) };
         if woken > 0 {
@@ -24,7 +24,7 @@ impl ThreadState {
         self.woken.store(if woken == 0 { self.without_follow() } else { woken }, Relaxed);
     }
 
-    /// To whom those owe their wait that this thread wakes now.
+    /// The spans that have caused a wait which this thread ends now, by waking the waiter.
     pub(in crate::thread) fn wakes(&self, now: Ticks) -> Owed {
         let label = self.label_of_waker();
         if label == NOBODY {
@@ -34,7 +34,7 @@ impl ThreadState {
         let call = top.and(self.stack.depth().checked_sub(1));
         let call = call.and_then(|top| self.session.calls.get(self.stack.call_of(top)));
         let span = Creditor { label, codes: call.map_or_else(Codes::default, Call::codes) };
-        // `follow` may be around another call than the innermost: around the request whose handler wakes.
+        // The innermost call need not be the followed one: a handler wakes inside of the request that is followed.
         let mut calls = self.stack.calls().filter_map(|call| self.session.calls.get(call));
         let held_up_by = calls.find_map(Call::held_up_by);
         let mut owed = held_up_by.map_or_else(|| Owed::to(span, now), |held_up_by| held_up_by.of_waiter(span, now));
@@ -51,11 +51,12 @@ impl ThreadState {
         top.map_or(NOBODY, |own| own.key.label)
     }
 
-    /// Looks at waits that are due before a call is entered. Returns what its thread has left last.
+    /// Before a call is entered: looks at the waits whose second look is due. Returns what the thread has left last.
     #[inline(never)]
     pub(super) fn look_before(&self, place: Place, id: CallId, call: &Call) -> LastExit {
         let just_left = self.stack.just_left(id);
-        // Not at the drop of a future, which follows its last poll at once. A new call may have the number of that one.
+        // A future is dropped right after its last poll, so there is no time then. A new call may have the number of
+        // the dropped one.
         let is_dropped = just_left.is_some_and(|start| start >= call.created());
         if self.looks_again() && !is_dropped {
             self.look_again(self.now());
@@ -64,8 +65,8 @@ impl ThreadState {
         call.left(just_left)
     }
 
-    /// The start of a range of a call that is entered. If the call has waited for nobody knows whom, looks before it
-    /// what ended that wait.
+    /// The start of a range of a call that is entered. If the call has waited for long and the cause is not known,
+    /// first looks for what ended the wait.
     #[inline(always)]
     pub(super) fn start_after_wait(&self, place: Place, call: &Call, now: Ticks) -> Ticks {
         if !self.has_endings.load(Relaxed) && self.session.endings.are_asked_for() {
@@ -79,8 +80,8 @@ impl ThreadState {
         self.now()
     }
 
-    /// Makes room for what ends on this thread: after a poll there is no time, because the drop of a future follows at
-    /// once.
+    /// Makes room for the ranges that end on this thread, before a poll: after the poll the future is dropped at once,
+    /// and there is no time.
     #[cold]
     #[inline(never)]
     pub(super) fn make_endings(&self) {
@@ -91,7 +92,7 @@ impl ThreadState {
 
     #[inline(never)]
     pub(super) fn count_wait(&self, place: Place, call: &Call, woken: Ticks) -> Ticks {
-        // What is inside of a future that was not woken was not woken either.
+        // A future inside of one that was not woken was not woken either.
         self.woken.store(if woken == NOT_WOKEN { 0 } else { self.without_follow() }, Relaxed);
         if woken == NOT_WOKEN {
             call.waits_on();
@@ -113,7 +114,8 @@ impl ThreadState {
         woken
     }
 
-    /// The task of a call was ready for so long. If another ran on this thread for most of that, it held the thread.
+    /// The task of a call was ready for `ready` ticks. If another range ran on this thread for most of that time, it
+    /// held the thread.
     #[cold]
     #[inline(never)]
     pub(super) fn blame_worker(&self, place: Place, call: &Call, now: Ticks, ready: u64) {
@@ -134,7 +136,7 @@ impl ThreadState {
     #[cold]
     #[inline(never)]
     pub(super) fn infer(&self, place: Place, call: &Call, now: Ticks, waited: u64) {
-        // Who ended the wait of the call around this one is told.
+        // `follow` tells who ended the wait of the call around this one.
         if is_following() {
             return;
         }
@@ -160,8 +162,8 @@ impl ThreadState {
         endings.begin(task.map_or(went_on, |task| task.went_on(waited, went_on)));
     }
 
-    /// What has held this thread for most of a wait that ends now. On a machine with too much to do, any range is long
-    /// at times, because its thread does not run: such a one does not count.
+    /// The name of the range that has held this thread for most of a wait that ends now. A range that is longer than
+    /// usual does not count: on a busy machine any range is long at times, because its thread does not run.
     pub(super) fn held_by(&self, now: Ticks, waited: u64) -> Option<u32> {
         let (range, [start, end]) = self.waits.last_long();
         let (ran_since, length) = (self.waits.ran_since_long(), end.saturating_sub(start));
@@ -172,7 +174,8 @@ impl ThreadState {
         identity.flatten().map(|identity| identity.key.label)
     }
 
-    /// A range has just ended in which its thread waited for so long, with `below` ranges below it. Its end is noted.
+    /// Looks for what ended a wait of `waited` ticks in a range that has just ended, with `below` ranges below it. The
+    /// end of the range is noted already.
     #[cold]
     #[inline(never)]
     pub(super) fn infer_ended(&self, ended: &Ended, waited: u64, below: usize, call: CallId) {
@@ -190,7 +193,8 @@ impl ThreadState {
         self.set_looks_again();
     }
 
-    /// A thread has waited in a poll of this call: looks when it polls another. Returns when the wait ended.
+    /// After a wait of the thread in a poll of this call: keeps the wait, to look at it when the thread polls another
+    /// call. Returns when the wait ended.
     pub(super) fn look_later(&self, place: Place, call: CallId, [since, end]: [Ticks; 2]) -> Option<Mark> {
         let waiter = self.identity(place)?.key.label;
         let coincidences = self.waits.coincidences.get_or_init(Box::default);
@@ -211,7 +215,7 @@ impl ThreadState {
         self.looks_again.load(Relaxed)
     }
 
-    /// Until the last wait is looked at again, short ranges do not take the fast paths, which do not come by here.
+    /// Keeps short ranges off the fast paths until the second look at the last wait: those paths never look.
     pub(super) fn set_looks_again(&self) {
         let looks_again = self.waits.coincidences.get().is_some_and(|all| all.looks_again());
         if self.looks_again.swap(looks_again, Relaxed) != looks_again {
@@ -219,14 +223,14 @@ impl ThreadState {
         }
     }
 
-    /// Looks at what ended before a wait did. Returns when the first of its queue went on.
+    /// Looks at the ranges that ended right before a wait. Returns when the first waiter of the queue went on.
     pub(super) fn look(&self, place: Place, now: Ticks, waited: u64, waiter: Waiter<'_>) -> Option<Mark> {
         let (session, label) = (self.session, self.identity(place)?.key.label);
         let coincidences = self.waits.coincidences.get_or_init(Box::default);
         coincidences.look((&session.endings, &session.clock), (label, waiter), [now.saturating_sub(waited), now])
     }
 
-    /// Looks once more at what ended around the end of the last wait of this thread, when it is time.
+    /// The second look at the ranges that ended around the end of this thread's last wait, if it is due.
     #[cold]
     #[inline(never)]
     pub(super) fn look_again(&self, now: Ticks) {
@@ -244,8 +248,7 @@ impl ThreadState {
         self.set_looks_again();
     }
 
-    /// Notes that a range has just ended, with `below` ranges below it and so long off the CPU: what waits may have
-    /// waited for it.
+    /// Notes the end of a range, with `below` ranges below it and `off` ticks off the CPU: a wait may have been for it.
     #[inline]
     pub(super) fn note_end(&self, ended: Ended, call: CallId, below: usize, off: u64) {
         if below == 0 && self.session.endings.are_asked_for() {
@@ -269,7 +272,7 @@ impl ThreadState {
         endings.end(mark(end), [mark(begun), mark(ended.entered), off_since], codes);
     }
 
-    /// Counts how much shorter an ended call had been without those who held it up.
+    /// Counts how much shorter an ended call would have been without the calls that held it up.
     #[cold]
     #[inline(never)]
     pub(crate) fn add_held_up(&self, label: Option<u32>, times: [u64; 2], held_up_by: &Owed) {
