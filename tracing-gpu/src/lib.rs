@@ -213,6 +213,9 @@ pub use config::{ConfigError, Domain, Gpu, Output, Parents};
 #[cfg(all(target_os = "linux", feature = "command"))]
 #[doc(hidden)]
 pub use drain::{RowFileSummary, read_row_file};
+#[cfg(all(feature = "command", feature = "cuda"))]
+#[doc(hidden)]
+pub use gpu_analysis::Idle;
 #[cfg(feature = "injection")]
 pub use openacc::{OpenAcc, OpenAccCallback, OpenAccRegister};
 #[doc(hidden)]
@@ -236,6 +239,9 @@ pub use range_files::import;
 #[cfg(feature = "command")]
 #[doc(hidden)]
 pub use range_files::joined;
+#[cfg(feature = "command")]
+#[doc(hidden)]
+pub use range_model::Fold;
 pub use range_model::summary;
 pub use range_model::timeline;
 #[doc(inline)]

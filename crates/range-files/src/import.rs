@@ -5,8 +5,9 @@
 
 mod database;
 mod fields;
+mod figures;
 mod outcome;
-#[cfg(all(feature = "perfetto", feature = "html"))]
+#[cfg(feature = "html")]
 mod page;
 #[cfg(feature = "perfetto")]
 mod perfetto;
@@ -21,9 +22,12 @@ use std::path::Path;
 
 #[cfg(feature = "perfetto")]
 use crate::perfetto::blocks::FIRST;
+pub use figures::conclusions;
 pub use outcome::{Identity, ImportError, Imported, NewSink};
 #[cfg(all(feature = "perfetto", feature = "html"))]
 pub use page::page;
+#[cfg(feature = "html")]
+pub use page::{Page, page_of_database};
 
 /// Passes all ranges, calls, operations and API calls in a file to sinks: one for each process in it. Those of a trace,
 /// plain or compressed, go through a database in `scratch`, a folder with room for it, which is removed.

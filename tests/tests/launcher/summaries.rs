@@ -155,6 +155,36 @@ fn a_page_is_made_from_a_summary_and_replaces_none_by_itself() {
     assert_eq!((status, said.lines().count()), (Some(1), 1), "{said}");
 }
 
+/// A recording of Nsight Systems on an H200, in which `cublas create` takes most of the ranges' time.
+#[test]
+fn a_database_of_nsight_systems_is_a_report_and_a_page() {
+    let folder = Folder::new();
+    let recording = folder.0.join("run.sqlite");
+    fs::copy(format!("{GOLDEN}/../attribution/run.sqlite"), &recording).expect("a copy");
+    let (status, said) = ended(command(&["merge"]).arg(&recording));
+    let first = said.lines().map(str::trim).find(|line| line.starts_with("GPU busy")).unwrap_or_default();
+    assert!(status == Some(0) && first.starts_with("GPU busy 30.3% of 171.0 ms: "), "{said}");
+    assert!(said.contains(">> most time of its own: cublas create 54.40 ms (85.5%)"), "{said}");
+    assert_eq!(ended(command(&["page"]).arg(&recording)), (Some(0), String::new()));
+    let page = fs::read_to_string(folder.0.join("run.html")).expect("a page");
+    for text in ["GPU busy 30.3", "cublas create", "concluded from a timeline"] {
+        assert!(page.contains(text), "{text}");
+    }
+    assert!(!page.contains("made from the summary of a run"), "it has a timeline");
+    let (status, said) = ended(command(&["compare"]).arg(&recording).arg(&recording));
+    assert!(status == Some(2) && said.contains("are the same run"), "{said}");
+    // Nsight Systems' own format is not known.
+    let report = folder.0.join("run.nsys-rep");
+    fs::write(&report, "report").expect("a file");
+    for command_ in ["merge", "page"] {
+        let (status, said) = ended(command(&[command_]).arg(&report));
+        assert!(status == Some(1) && said.contains("`nsys export --type sqlite`"), "{said}");
+    }
+    fs::write(&recording, b"SQLite format 3\0 and nothing else").expect("a file");
+    let (status, said) = ended(command(&["merge"]).arg(&recording));
+    assert!(status == Some(1) && said.contains("cannot be read") && said.lines().count() == 1, "{said}");
+}
+
 #[test]
 fn a_program_may_have_the_name_of_a_command() {
     let folder = Folder::new();

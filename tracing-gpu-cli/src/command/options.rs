@@ -45,9 +45,11 @@ pub(super) struct CommandLine {
 #[derive(Debug, Subcommand)]
 pub(super) enum Other {
     /// Prints the summaries that `--json` wrote into a folder, of one host or of several, as one report
+    ///
+    /// Of one file, too: also of `--perfetto`, `--sqlite`, and of Nsight Systems' `nsys export --type sqlite`.
     Merge {
-        /// The folder
-        #[arg(value_hint = ValueHint::DirPath)]
+        /// The folder, or one file
+        #[arg(value_hint = ValueHint::AnyPath)]
         folder: PathBuf,
         #[command(flatten)]
         print: Print,
@@ -58,12 +60,12 @@ pub(super) enum Other {
     /// compared.
     #[command(override_usage = COMPARE_USAGE)]
     Compare(Compare),
-    /// Writes a page of a run from its summary: figures, flame graphs and tables
+    /// Writes a page of a run from its summary, or from a file of Nsight Systems: figures, flame graphs and tables
     ///
     /// A page that is written during the run (`--html`) has more: the timeline, the slowest calls and requests, and how
     /// the times of each range are spread.
     Page {
-        /// The summary, as `--json` writes it, or the timeline of `--perfetto`
+        /// The summary, as `--json` writes it; or a file of `--perfetto`, `--sqlite` or `nsys export --type sqlite`
         #[arg(value_name = "RUN.json", value_hint = ValueHint::FilePath)]
         summary: PathBuf,
         /// Where the page goes: a file that is there is replaced [default: RUN.html, if there is none]

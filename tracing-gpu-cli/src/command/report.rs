@@ -238,22 +238,22 @@ fn said(path: &Path, error: &dyn std::fmt::Display) -> io::Error {
 
 /// The summary in a file of the user.
 pub(super) fn summary_in(path: &Path) -> io::Result<Summary> {
-    if timeline::is_one(path)? {
+    if timeline::is_one(path)? || timeline::is_database(path)? {
         return timeline::summary(path);
     }
     let read = File::open(path).and_then(|file| Ok(Summary::read_json(file)?));
     read.map_err(|error| said(path, &error))
 }
 
-/// Writes the page of a summary, by default beside it. There it replaces no existing file, which may be the run's own
-/// page with more contents.
+/// Writes the page of a summary or of a timeline, by default beside it. There it replaces no existing file, which may be
+/// the run's own page with more contents.
 pub(super) fn page(summary: &Path, output: Option<PathBuf>, without: FindingKinds) -> io::Result<()> {
     let beside = summary.with_extension("html");
     if output.is_none() && beside.try_exists()? {
         return Err(said(&beside, &"there is a file: `--output PATH` names the page, and may replace it"));
     }
     let to = output.unwrap_or(beside);
-    if timeline::is_one(summary)? {
+    if timeline::is_one(summary)? || timeline::is_database(summary)? {
         let page = timeline::page(summary, to.parent().unwrap_or(Path::new(".")), without)?;
         return files::write(&to, |out| out.write_all(&page));
     }
@@ -281,8 +281,11 @@ pub(super) fn options(chosen: &Chosen, output: &Output) -> RenderOptions {
     columns.map_or(options, |columns| options.width(columns))
 }
 
-/// The summaries in a folder; prints a line for each file that is none.
+/// The summaries in a folder, or in one file; prints a line for each file of a folder that has none.
 fn summaries_in(folder: &Path) -> io::Result<Vec<Summary>> {
+    if folder.is_file() {
+        return read_summaries(folder)?.map_err(|error| said(folder, &error));
+    }
     let mut paths: Vec<PathBuf> = Vec::new();
     for entry in fs::read_dir(folder).map_err(|error| said(folder, &error))? {
         let path = entry.map_err(|error| said(folder, &error))?.path();
@@ -317,7 +320,7 @@ fn summaries_in(folder: &Path) -> io::Result<Vec<Summary>> {
 
 /// The summaries in a file of a folder, or why there are none.
 fn read_summaries(path: &Path) -> io::Result<Result<Vec<Summary>, String>> {
-    if path.extension().is_some_and(|kind| kind == "pftrace") {
+    if path.extension().is_some_and(|kind| kind == "pftrace") || timeline::is_database(path)? {
         return Ok(timeline::summaries(path).map_err(|error| error.to_string()));
     }
     let file = File::open(path).map_err(|error| said(path, &error))?;

@@ -359,6 +359,13 @@ impl Idle {
         Self { unshown: Some(Vec::new()), ..Self::default() }
     }
 
+    /// The same, for the items of a file, which come in any order: all are kept until the end.
+    #[must_use]
+    pub fn of_file() -> Self {
+        let limits = Limits { batch: usize::MAX, most: usize::MAX, ..Limits::default() };
+        Self { limits, ..Self::shown() }
+    }
+
     /// Settles old records after many have arrived.
     fn arrived(&mut self, end: u64) {
         self.arrived += 1;

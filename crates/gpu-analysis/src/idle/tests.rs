@@ -674,8 +674,6 @@ fn check_shown(mut shown: Vec<ShownTime>, found: &GpuIdle, made: &[Made], seed: 
 }
 
 fn check(run: &Run, limits: Limits, seed: u64) -> GpuIdle {
-    let mut idle = Idle { limits, ..Idle::shown() };
-    let mut shown = Vec::new();
     // Records arrive in order of their ends, each up to a millisecond later; ranges of a thread arrive in order.
     let mut numbers = Numbers(!seed);
     let mut order: Vec<(u64, &Made)> = run
@@ -684,8 +682,15 @@ fn check(run: &Run, limits: Limits, seed: u64) -> GpuIdle {
         .map(|made| (made.end() + if matches!(made, Made::Range { .. }) { 0 } else { numbers.us(0, 1_000) }, made))
         .collect();
     order.sort_by_key(|(at, _)| *at);
+    let order: Vec<&Made> = order.into_iter().map(|(_, made)| made).collect();
+    check_in_order(run, &order, Idle { limits, ..Idle::shown() }, seed)
+}
+
+fn check_in_order(run: &Run, order: &[&Made], mut idle: Idle, seed: u64) -> GpuIdle {
+    let limits = idle.limits;
+    let mut shown = Vec::new();
     for records in order.chunks(50) {
-        records.iter().for_each(|(_, made)| made.give(&mut idle));
+        records.iter().for_each(|made| made.give(&mut idle));
         show(&mut idle, &mut shown);
     }
     let mut summary = Summary::default();
@@ -849,6 +854,22 @@ fn settling_in_between_changes_nothing() {
     for seed in 0..200 {
         let limits = Limits { batch: 37, lateness: 20_000_000, ..Limits::default() };
         check(&program(seed), limits, seed);
+    }
+}
+
+/// A file is read table by table: ranges in the order of their starts, then calls, then operations.
+#[test]
+fn items_of_a_file_come_in_its_order() {
+    for seed in 0..200 {
+        let run = program(seed);
+        let mut order: Vec<&Made> = run.made.iter().collect();
+        order.sort_by_key(|made| match made {
+            Made::Range { start, end, .. } => (0, *start, u64::MAX - end),
+            Made::Call { start, .. } => (1, *start, 0),
+            Made::Operation { start, .. } => (2, *start, 0),
+            Made::Wait { at, .. } => (3, at.1, 0),
+        });
+        check_in_order(&run, &order, Idle::of_file(), seed);
     }
 }
 

@@ -72,6 +72,22 @@ pub(super) fn database(path: &Path, identity: &Identity, new: NewSink<'_>) -> Re
     Ok(imported)
 }
 
+/// When the first range, API call or operation of any process begins; 0 if there is none.
+pub(super) fn origin(path: &Path) -> Result<u64> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    let tables = Tables::of(&connection)?;
+    let mut first = None;
+    for table in OF_THREADS.into_iter().chain(OF_PROCESSES) {
+        let only = if table == OF_THREADS[0] { format!("WHERE {RANGES}") } else { String::new() };
+        let starts = tables.select(table, &["start"], &only);
+        let start: Option<i64> =
+            connection.query_row(&format!("SELECT MIN(\"start\") FROM ({starts})"), [], |row| row.get(0))?;
+        first = first.into_iter().chain(start).min();
+    }
+    Ok(first.unwrap_or(0).max(0) as u64)
+}
+
 struct Database {
     connection: Connection,
     tables: Tables,

@@ -337,7 +337,7 @@ fn a_page_of_a_timeline() {
     for (cut, has_tables) in [(text.len(), true), (text.len() - 1, false)] {
         std::fs::write(&path, &text[..cut]).unwrap();
         let page = super::page(&path, &std::env::temp_dir(), range_report::FindingKinds::default()).unwrap();
-        let page = String::from_utf8(page).unwrap();
+        let page = String::from_utf8(page.html).unwrap();
         assert!(page.contains("of the timeline"));
         assert_eq!((page.contains("deep step"), page.contains("was cut at byte")), (has_tables, !has_tables));
     }

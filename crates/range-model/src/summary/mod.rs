@@ -26,6 +26,8 @@ mod idle;
 mod interference;
 mod kernel_exec;
 mod machine;
+#[doc(hidden)] // for the crates of this workspace
+pub mod measured;
 #[cfg(feature = "merge")]
 mod merge;
 mod off_cpu;
