@@ -245,8 +245,8 @@ pub(super) fn summary_in(path: &Path) -> io::Result<Summary> {
     read.map_err(|error| said(path, &error))
 }
 
-/// Writes the page of a summary or of a timeline, by default beside it. There it replaces no existing file, which may be
-/// the run's own page with more contents.
+/// Writes the page of a summary or of a timeline, by default beside it. There it replaces no existing file, which may
+/// be the page of the run, with more contents.
 pub(super) fn page(summary: &Path, output: Option<PathBuf>, without: FindingKinds) -> io::Result<()> {
     let beside = summary.with_extension("html");
     if output.is_none() && beside.try_exists()? {
