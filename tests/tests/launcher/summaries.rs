@@ -167,7 +167,7 @@ fn a_database_of_nsight_systems_is_a_report_and_a_page() {
     assert!(said.contains(">> most time of its own: cublas create 54.40 ms (85.5%)"), "{said}");
     assert_eq!(ended(command(&["page"]).arg(&recording)), (Some(0), String::new()));
     let page = fs::read_to_string(folder.0.join("run.html")).expect("a page");
-    for text in ["GPU busy 30.3", "cublas create", "concluded from a timeline"] {
+    for text in ["cublas create", "concluded from a timeline"] {
         assert!(page.contains(text), "{text}");
     }
     assert!(!page.contains("made from the summary of a run"), "it has a timeline");
