@@ -203,6 +203,27 @@ pub(super) fn in_files(
     pages
 }
 
+/// Reports whose figures are not concluded from a database.
+const NOT_CONCLUDED: [Report; 6] = [
+    Report::GpuProjection,
+    Report::RangeKernels,
+    Report::KernelExec,
+    Report::Graphs,
+    Report::Interference,
+    Report::Categories,
+];
+
+/// What was chosen, without reports that would have no figures. Prints a line for each that was asked for.
+fn of_database(print: &Print, chosen: &Chosen) -> Chosen {
+    let mut chosen = chosen.clone();
+    let is_asked = chosen.reports != print.default_reports();
+    for report in NOT_CONCLUDED.iter().filter(|report| is_asked && chosen.reports.contains(report)) {
+        complain(&format!("the report {report} cannot be made from a database: `nsys stats` has its tables"));
+    }
+    chosen.reports.retain(|report| !NOT_CONCLUDED.contains(report));
+    chosen
+}
+
 /// Prints one report on the summaries in a folder, or on the processes of a run in its folder.
 pub(super) fn of_folder(folder: &Path, print: &Print, chosen: &Chosen) -> io::Result<()> {
     let run = Folder::of_run(folder);
@@ -227,6 +248,8 @@ pub(super) fn of_folder(folder: &Path, print: &Print, chosen: &Chosen) -> io::Re
             &"no summary is there: `tracing-gpu --json FOLDER/run-%h-%p.json PROGRAM` writes them",
         ));
     };
+    let chosen =
+        &if timeline::is_database(folder).unwrap_or(false) { of_database(print, chosen) } else { chosen.clone() };
     let printing = Printing::new(print, chosen);
     let text = printing.all(all, run.as_ref().map(|run| (run, &cut, began)));
     printing.write(&text, &first)

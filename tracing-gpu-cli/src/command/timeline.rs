@@ -29,7 +29,8 @@ pub(super) fn is_database(path: &Path) -> io::Result<bool> {
 fn starts(path: &Path, count: usize) -> io::Result<Vec<u8>> {
     let mut start = Vec::new();
     let file = File::open(path).map_err(|error| io::Error::other(format!("{}: {error}", path.display())))?;
-    file.take(count as u64).read_to_end(&mut start)?;
+    let read = file.take(count as u64).read_to_end(&mut start);
+    read.map_err(|error| io::Error::other(format!("{}: {error}", path.display())))?;
     Ok(start)
 }
 

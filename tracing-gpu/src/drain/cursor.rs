@@ -114,8 +114,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    #[cfg(feature = "cuda")]
     /// The number of the first time of a row of stream times that was not read yet.
+    #[cfg(feature = "cuda")]
     pub(super) fn first_time(&self, key: &StreamRowKey) -> u64 {
         self.0.as_ref().and_then(|cursor| cursor.streams.get(key)).map_or(0, |before| before.times.count)
     }

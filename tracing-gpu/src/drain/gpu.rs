@@ -4,8 +4,8 @@ use gpu_activity::join::{self, Capture, UNKNOWN};
 use gpu_activity::totals::{self, Captured, Replays, add_count, add_work};
 use range_model::stats::{Distribution, Keyed, Lean, Named, order};
 use range_model::{
-    ApiCallStats, CapturedKernel, CapturedWork, GpuActivity, GpuWork, GraphWork, KernelStats, Losses, MemoryStats,
-    NodeCalls, NodeWork, ProjectionStats, RangeKernelStats, Sizes, Summary, TreeNode,
+    ApiCallStats, CapturedKernel, CapturedWork, GpuActivity, GpuWork, GraphWork, KernelStats, MemoryStats, NodeCalls,
+    NodeWork, ProjectionStats, RangeKernelStats, Sizes, Summary, TreeNode,
 };
 
 use super::cursor::Reader;
@@ -58,13 +58,10 @@ impl Part for Gpu {
         node.gpu = work_of(&self.all, &self.graphs, id);
     }
 
-    fn lose(&self, losses: &mut Losses) {
-        losses.activity = self.all.totals.losses;
-    }
-
     fn finish(&mut self, run: &Run<'_>, _: &mut Reader<'_>, summary: &mut Summary) {
         let activity = activity(&self.all, &self.graphs, run.names, run.rate, run.asked, std::process::id());
         summary.gpu = Some(activity);
+        summary.losses.activity = self.all.totals.losses; // without those before the window of a cursor
     }
 }
 

@@ -128,13 +128,15 @@ pub(crate) fn summarise(
     let window = session.window();
     let mut reader = Reader::new(cursor, window);
     let all_threads = engine.all_threads();
-    let mut rows = Rows::default();
-    // A thread that has made no call since the window began still has rows of an older window.
-    for thread in all_threads.iter().filter(|thread| thread.window.is(window)) {
-        rows.copy(thread, &mut reader);
-        parts.iter_mut().for_each(|part| part.copy(thread, &mut reader));
+    let (mut rows, mut open) = (Rows::default(), OpenRanges::of_ended_threads(engine));
+    for thread in &all_threads {
+        // A thread that has made no call since the window began still has rows of an older window.
+        if thread.window.is(window) {
+            rows.copy(thread, &mut reader);
+            parts.iter_mut().for_each(|part| part.copy(thread, &mut reader));
+        }
+        open.copy(thread); // right after its rows, so that few ranges end in between
     }
-    let open = open_ranges(engine, &all_threads);
     parts.iter_mut().for_each(|part| part.read(&mut reader));
     // After the rows, so that no duration is longer than the window.
     let now = end.map_or_else(|| session.clock.now(), |end| end.at);
@@ -170,7 +172,7 @@ pub(crate) fn summarise(
     if from > window {
         begin_later(&mut summary.tree, rate.ns(u128::from(from - window)));
     }
-    let mut all_losses = losses(session, names, open, end.and_then(|end| end.cut.as_ref()));
+    let mut all_losses = losses(session, names, open.all, end.and_then(|end| end.cut.as_ref()));
     parts.iter().for_each(|part| part.lose(&mut all_losses));
     summary.losses = reader.losses(all_losses);
     summary.losses.nodes_over_limit = spans_in_more(&rows.all, names);
@@ -223,27 +225,34 @@ fn pushed(label: u32, thread: String) -> Unnamed {
     (label, OpenRange::new(String::new(), thread))
 }
 
-/// The ranges and lifetimes that are open now, and those that ended threads left open.
-fn open_ranges(engine: &Engine, all_threads: &[&'static ThreadState]) -> Vec<Unnamed> {
-    let abandoned = engine.abandoned().into_iter().map(|range| {
-        let (label, mut open) = pushed(range.label, range.thread);
-        open.count = range.count;
-        (label, open)
-    });
-    let mut open: Vec<Unnamed> = abandoned.in_vec();
-    let mut lifetimes = Vec::new();
-    for thread in all_threads {
+/// The ranges and lifetimes that are open now.
+struct OpenRanges {
+    all: Vec<Unnamed>,
+}
+
+impl OpenRanges {
+    /// Those that ended threads have left open.
+    fn of_ended_threads(engine: &Engine) -> Self {
+        let abandoned = engine.abandoned().into_iter().map(|range| {
+            let (label, mut open) = pushed(range.label, range.thread);
+            open.count = range.count;
+            (label, open)
+        });
+        Self { all: abandoned.in_vec() }
+    }
+
+    /// Adds those of a thread.
+    fn copy(&mut self, thread: &'static ThreadState) {
         let name = thread.name.lock().clone();
         let places = thread.stack.open().filter(|_| thread.is_up_to_date());
-        open.extend(places.filter_map(|(_, place)| Some(pushed(thread.identity(place)?.key.label, name.clone()))));
-        lifetimes.extend(thread.open_lifetimes());
+        let open = places.filter_map(|(_, place)| Some(pushed(thread.identity(place)?.key.label, name.clone())));
+        self.all.extend(open);
+        self.all.extend(thread.open_lifetimes().into_iter().map(|OpenLifetimes { label, thread, count }| {
+            let (label, mut open) = pushed(label, thread);
+            (open.style, open.count) = (RangeStyle::StartEnd, count);
+            (label, open)
+        }));
     }
-    open.extend(lifetimes.into_iter().map(|OpenLifetimes { label, thread, count }| {
-        let (label, mut open) = pushed(label, thread);
-        (open.style, open.count) = (RangeStyle::StartEnd, count);
-        (label, open)
-    }));
-    open
 }
 
 #[inline(never)]

@@ -125,7 +125,7 @@ impl NodeCalls {
         self.share += other.share;
     }
 
-    pub(super) fn add_by_length(&mut self, other: &Keyed<u32, (u64, CallTimes)>) {
+    fn add_by_length(&mut self, other: &Keyed<u32, (u64, CallTimes)>) {
         for (length, (calls, times)) in other.iter() {
             let all = self.by_length.row(*length);
             all.0 += calls;

@@ -43,7 +43,7 @@ pub(super) trait Part {
     /// Adds the figures of a node of the tree. It has its children.
     fn show(&self, _: u32, _: &mut TreeNode, _: &Nodes, _: Rate) {}
 
-    /// Adds losses since the start of the window.
+    /// Adds losses since the start of the profiler's window: a cursor takes away those that it has read.
     fn lose(&self, _: &mut Losses) {}
 
     /// Adds rows and notes. The summary has ranges, categories, the tree and losses.

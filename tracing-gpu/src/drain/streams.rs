@@ -101,6 +101,6 @@ fn stats(rows: &[StreamRow], names: &Names, asked: &[f64]) -> Vec<StreamStats> {
             Some(stats)
         })
         .in_vec();
-    order::by_most(&mut stats, |row| row.times.total_ns); // stable, as above
+    order::by_most(&mut stats, |row| row.times.total_ns); // stable: equal totals stay in the order of names
     stats
 }

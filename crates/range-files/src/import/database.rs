@@ -81,8 +81,8 @@ pub(super) fn origin(path: &Path) -> Result<u64> {
     for table in OF_THREADS.into_iter().chain(OF_PROCESSES) {
         let only = if table == OF_THREADS[0] { format!("WHERE {RANGES}") } else { String::new() };
         let starts = tables.select(table, &["start"], &only);
-        let start: Option<i64> =
-            connection.query_row(&format!("SELECT MIN(\"start\") FROM ({starts})"), [], |row| row.get(0))?;
+        let first_start = format!("WITH starts(at) AS ({starts}) SELECT MIN(at) FROM starts");
+        let start: Option<i64> = connection.query_row(&first_start, [], |row| row.get(0))?;
         first = first.into_iter().chain(start).min();
     }
     Ok(first.unwrap_or(0).max(0) as u64)
@@ -209,13 +209,15 @@ struct OpenRanges {
 }
 
 impl OpenRanges {
-    /// Forgets the ranges that have ended.
+    /// Forgets the ranges that have ended, also those below one that is open: ranges of different domains overlap.
     fn advance(&mut self, now: u64) {
-        while self.ends.last().is_some_and(|end| *end <= now) {
-            self.ends.pop();
-            self.path.pop();
-            self.kept = None;
+        if self.ends.iter().all(|end| *end > now) {
+            return;
         }
+        let mut ends = self.ends.iter();
+        self.path.retain(|_| ends.next().is_some_and(|end| *end > now));
+        self.ends.retain(|end| *end > now);
+        self.kept = None;
     }
 
     fn push(&mut self, end: u64, label: String) {
@@ -275,7 +277,7 @@ impl Import<'_> {
         while let Some(row) = rows.next()? {
             let kind = number(row, 0)?;
             let category = if kind == DOMAIN { 0 } else { number(row, 2)? };
-            let name = row.get::<_, Option<String>>(3)?;
+            let name = text(row, 3)?;
             let name = name.or_else(|| database.string(row.get(4).ok()?).map(str::to_owned));
             named.insert((kind, number(row, 1)?, category), name.unwrap_or_default());
         }
@@ -286,12 +288,14 @@ impl Import<'_> {
         let database = self.database;
         let named = self.named()?;
         // A range without an end lasts as long as anything.
-        let all = database.tables.select("NVTX_EVENTS", &["start", "end"], "");
-        let latest = format!("SELECT MAX(COALESCE(MAX(\"start\"), 0), COALESCE(MAX(\"end\"), 0)) FROM ({all})");
-        let latest = match database.tables.has("NVTX_EVENTS") {
-            true => database.connection.query_row(&latest, [], |row| row.get::<_, i64>(0))?,
-            false => 0,
-        };
+        let mut latest = 0;
+        for table in OF_THREADS.into_iter().chain(OF_PROCESSES) {
+            let all = database.tables.select(table, &["start", "end"], "");
+            let last = format!(
+                "WITH items(began, ended) AS ({all}) SELECT MAX(COALESCE(MAX(began), 0), COALESCE(MAX(ended), 0)) FROM items"
+            );
+            latest = latest.max(database.connection.query_row(&last, [], |row| row.get::<_, i64>(0))?);
+        }
         let columns = [
             "start",
             "end",
@@ -314,7 +318,7 @@ impl Import<'_> {
             "callId",
             "parentId",
         ];
-        let only = format!("WHERE {RANGES} AND {} ORDER BY \"start\", \"end\" DESC", self.own("globalTid"));
+        let only = format!("WHERE {RANGES} AND {} ORDER BY \"start\", \"end\" DESC NULLS FIRST", self.own("globalTid"));
         let mut ranges = database.connection.prepare(&database.tables.select("NVTX_EVENTS", &columns, &only))?;
         let columns = ["start", "end", "globalTid", "correlationId", "nameId", "returnValue", "eventClass"];
         let only = format!("WHERE {} ORDER BY \"start\"", self.own("globalTid"));
@@ -353,7 +357,7 @@ impl Import<'_> {
         let end_thread = row.get::<_, Option<i64>>(4)?.map(self::thread).filter(|end| *end != thread);
         let domain_id = number(row, 5)?;
         let domain = named.get(&(DOMAIN, domain_id, 0)).map(String::as_str);
-        let own: Option<String> = row.get(7)?;
+        let own = text(row, 7)?;
         let name = own.as_deref().or_else(|| database.string(row.get(6).ok()?)).unwrap_or_default();
         let category: Option<i64> = row.get(8)?;
         let digits = category.map(|category| category.to_string());
@@ -542,6 +546,12 @@ fn next_api_call(rows: &mut Rows<'_>) -> Result<Option<CallRow>> {
         result: number(row, 5)? as u32,
         api: if number(row, 6)? == 1 { Api::Driver } else { Api::Runtime },
     }))
+}
+
+/// A text. Bytes that are no UTF-8 are replaced.
+fn text(row: &Row<'_>, column: usize) -> Result<Option<String>> {
+    let text = row.get_ref(column)?.as_bytes_or_null().map_err(rusqlite::Error::from)?;
+    Ok(text.map(|text| String::from_utf8_lossy(text).into_owned()))
 }
 
 /// A whole number; 0 for none.

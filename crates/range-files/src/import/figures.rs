@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use range_model::stats::{Distribution, Keyed, Lean, Named, order};
 use range_model::summary::measured::Nanoseconds;
 use range_model::summary::{
-    ApiCallStats, GpuActivity, GpuWork, GraphWork, KernelStats, MemoryKind, MemoryStats, MemoryWork, NodeWork, Process,
-    RangeStats, RangeStyle, Sizes, Summary, Times, TreeNode,
+    ApiCallStats, GpuActivity, GpuWork, GraphWork, KernelStats, MemoryKind, MemoryStats, MemoryWork, NodeWork,
+    OpenRange, Process, RangeStats, RangeStyle, Sizes, Summary, Times, TreeNode,
 };
 use range_model::timeline::{ApiCall, Call, Item, Operation, Range, Sink, Work};
 use range_model::{Fold, in_domain};
@@ -119,7 +119,22 @@ pub(super) fn conclude(
         let (sink, figures, concluded) = (sink(process), Figures::default(), Arc::clone(&concluded));
         Box::new(Concluding { sink, folds: folds(), figures, origin, concluded })
     })?;
-    Ok(take(&mut *concluded.lock().unwrap_or_else(PoisonError::into_inner)))
+    let mut all = take(&mut *concluded.lock().unwrap_or_else(PoisonError::into_inner));
+    if all.is_empty() {
+        return Err(ImportError::NoTimeline);
+    }
+    let devices: Vec<(usize, u32)> = all.iter().enumerate().flat_map(|(place, one)| devices(one, place)).collect();
+    for (place, one) in all.iter_mut().enumerate() {
+        if devices.iter().any(|(other, device)| *other != place && devices.contains(&(place, *device))) {
+            one.notes.push(SHARED.to_owned());
+        }
+    }
+    Ok(all)
+}
+
+/// The devices that a process used, each with the place of the process.
+fn devices(summary: &Summary, place: usize) -> impl Iterator<Item = (usize, u32)> {
+    summary.idle.iter().flat_map(|idle| &idle.devices).map(move |device| (place, device.device))
 }
 
 /// The summaries of the processes in a database of `Sqlite` or of `nsys export --type sqlite`, which has none:
@@ -132,6 +147,11 @@ pub fn conclusions(path: &Path, folds: impl Fn() -> Vec<Box<dyn Fold>>) -> Resul
     conclude(path, folds, |_| Box::new(Nowhere))
 }
 
+/// The note on a process that had no GPU for itself.
+const SHARED: &str =
+    "Other processes in this file used the same GPU: while it worked for them, it counts as idle here.";
+/// Levels of the tree: deeper ranges are in that of the last level.
+const MOST_LEVELS: usize = 64;
 /// The note on such a summary.
 const CONCLUDED: &str =
     "These figures were concluded from a timeline. Time counts from its first range, API call or operation.";
@@ -146,8 +166,10 @@ pub(super) struct Figures {
     ranges: Named<RangeName, Distribution>,
     nodes: Vec<Node>,
     by_label: Named<(usize, String), usize>,
-    /// The open ranges of each thread: their ends and nodes.
-    open: Keyed<u32, Vec<(u64, usize)>>,
+    /// The push/pop ranges of each thread.
+    instances: Keyed<u32, Vec<Instance>>,
+    /// Ranges that were open at the end of the recording.
+    cut: Named<(String, u32), u64>,
     kernels: Named<String, Distribution>,
     memory: Keyed<MemoryKind, [Distribution; 2]>,
     calls: Named<String, Distribution>,
@@ -156,6 +178,30 @@ pub(super) struct Figures {
 
 /// Domain, name and style of a range.
 type RangeName = (Option<String>, String, RangeStyle);
+
+/// A push/pop range.
+struct Instance {
+    start: u64,
+    end: u64,
+    node: usize,
+    /// The place of the innermost one around all of it on its thread. Ranges of different domains may overlap: neither
+    /// is around the other then.
+    around: Option<usize>,
+    level: usize,
+}
+
+/// The innermost range at this moment, if any, that lasts until `until` at least. Of two that overlap, the one that
+/// began later ends later. So one that has ended leaves only those around it.
+fn innermost(instances: &[Instance], at: u64, until: u64) -> Option<usize> {
+    let mut place = instances.partition_point(|instance| instance.start <= at).checked_sub(1);
+    while let Some(instance) = place.and_then(|place| instances.get(place)) {
+        if instance.end > at && instance.end >= until {
+            break;
+        }
+        place = instance.around;
+    }
+    place
+}
 
 #[derive(Default)]
 struct Node {
@@ -198,13 +244,19 @@ impl Figures {
         if style != RangeStyle::PushPop {
             return;
         }
-        let open = self.open.row(thread);
-        while open.pop_if(|(end, _)| *end <= start).is_some() {}
-        let parent = open.last().map_or(ROOT, |(_, node)| *node);
-        let node = self.node(parent, domain, name);
-        self.open.row(thread).push((end, node));
-        if let Some(parent) = self.nodes.get_mut(parent) {
-            parent.nested += took;
+        if range.cut {
+            *self.cut.row((in_domain(domain, name), thread)) += 1;
+        }
+        let instances = self.instances.row(thread);
+        let around = innermost(instances, start, end);
+        let (above, level) = around.and_then(|at| instances.get(at)).map_or((ROOT, 0), |all| (all.node, all.level + 1));
+        let node = if level < MOST_LEVELS { self.node(above, domain, name) } else { above };
+        self.instances.row(thread).push(Instance { start, end, node, around, level });
+        if node == above {
+            return;
+        }
+        if let Some(above) = self.nodes.get_mut(above) {
+            above.nested += took;
         }
         let Some(node) = self.nodes.get_mut(node) else { return };
         node.calls += 1;
@@ -231,7 +283,7 @@ impl Figures {
     }
 
     fn operation(&mut self, operation: &Operation<'_>) {
-        let Operation { start, end, device, work, kernel, symbol, launch, path, .. } = *operation;
+        let Operation { start, end, device, work, kernel, symbol, launch, .. } = *operation;
         self.latest = self.latest.max(end);
         let took = end.saturating_sub(start);
         let memory = match work {
@@ -248,15 +300,11 @@ impl Figures {
             }
             Work::Graph(_) => None,
         };
-        let mut node = ROOT;
-        for label in path {
-            node = self.by_label.get(&(node, label.clone())).copied().unwrap_or(node);
-        }
-        let launched = match launch {
-            None => Launched::Unknown,
-            Some(_) if node == ROOT => Launched::Outside,
-            Some(_) => Launched::In(node),
-        };
+        let launched = launch.map_or(Launched::Unknown, |(thread, at)| {
+            let instances = self.instances.get(&thread).map(Vec::as_slice).unwrap_or_default();
+            let innermost = innermost(instances, at, 0).and_then(|place| instances.get(place));
+            innermost.map_or(Launched::Outside, |instance| Launched::In(instance.node))
+        });
         let is_graph = matches!(work, Work::Graph(_));
         self.operations.push(Done { device, start, end, launched, memory, is_graph });
     }
@@ -272,7 +320,7 @@ impl Figures {
         summary.ranges = ranges.in_vec();
         order::by_most(&mut summary.ranges, |row| row.times.total_ns); // stable
         let mut work = vec![(GpuWork::default(), GpuWork::default(), GraphWork::default()); self.nodes.len()];
-        if !self.operations.is_empty() {
+        if !(self.operations.is_empty() && self.calls.is_empty()) {
             let mut activity = GpuActivity::default();
             let kernels = take(&mut self.kernels).into_iter();
             activity.kernels = kernels.map(|(name, all)| KernelStats::new(name, times(&all))).in_vec();
@@ -288,6 +336,14 @@ impl Figures {
             summary.gpu = Some(activity);
         }
         summary.tree = self.tree(work);
+        summary.losses.open = take(&mut self.cut)
+            .into_iter()
+            .map(|((label, thread), count)| {
+                let mut open = OpenRange::new(label, format!("thread {thread}"));
+                (open.cut, open.count) = (true, count);
+                open
+            })
+            .in_vec();
         summary.notes.push(CONCLUDED.to_owned());
     }
 
@@ -343,7 +399,9 @@ impl Figures {
                 node.graphs = graphs;
                 row.gpu = Some(node);
             }
-            children.get_mut(node.parent).into_iter().for_each(|siblings| siblings.push(row.clone()));
+            if let Some(siblings) = children.get_mut(node.parent) {
+                siblings.push(row);
+            }
         }
         let mut roots = children.first_mut().map(take).unwrap_or_default();
         order::by_key(&mut roots, |node| node.first_ns);

@@ -58,7 +58,7 @@ impl ThreadState {
 
     /// The range around the innermost one, which is entered now, since its call was left.
     #[inline]
-    pub(super) fn around_entry(&self, exited: Ticks) -> Around {
+    fn around_entry(&self, exited: Ticks) -> Around {
         let outer = self.stack.depth().checked_sub(2);
         match outer.and_then(|outer| Some((outer, self.stack.start_of(outer)?))) {
             Some((_, start)) if start > exited => Around::Later,
@@ -132,7 +132,7 @@ impl ThreadState {
 
     /// The row of the calls of a node and label; `None` if there is no room.
     #[inline]
-    pub(super) fn call_row(
+    fn call_row(
         &self,
         node: u32,
         label: u32,

@@ -41,7 +41,7 @@ impl ThreadState {
 
     /// Whether a range has a processor time. While ranges are timed on a stream there is none: the reading would count
     /// as time on the stream.
-    pub(super) fn has_cpu_time(&self, ended: &Ended) -> bool {
+    fn has_cpu_time(&self, ended: &Ended) -> bool {
         let is_span = |place| self.identity(place).is_some_and(|identity| identity.metadata.is_some());
         ended.duration >= self.thresholds.long
             && self.session.on_cpu

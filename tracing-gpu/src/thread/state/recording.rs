@@ -77,7 +77,7 @@ impl ThreadState {
 
     /// Counts and records an instance that [`exit_recording`](Self::exit_recording) could not.
     #[inline(never)]
-    pub(super) fn add_unrecorded(&self, ended: Ended) {
+    fn add_unrecorded(&self, ended: Ended) {
         let (now, depth) = (ended.end(), self.stack.depth());
         let row = self.rows.get_inline(ended.place.row()).filter(|_| ended.place.is_called());
         let Some((row, identity)) = row.and_then(|row| Some((row, row.identity()?))) else {

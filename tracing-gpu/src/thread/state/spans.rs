@@ -1,4 +1,4 @@
-//! New spans, and their numbers while a timeline is written.
+//! New spans.
 
 use range_model::RangeStyle;
 use tracing_core::Metadata;
@@ -118,6 +118,3 @@ impl ThreadState {
         self.remembered.place(id)
     }
 }
-
-/// Numbers of spans and calls, while a timeline is written.
-impl ThreadState {}

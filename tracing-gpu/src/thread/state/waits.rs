@@ -43,7 +43,7 @@ impl ThreadState {
     }
 
     /// The label of the innermost span that is open here; `NOBODY` for none.
-    pub(super) fn label_of_waker(&self) -> u32 {
+    fn label_of_waker(&self) -> u32 {
         if !self.is_up_to_date() || !self.session.is_running() {
             return NOBODY;
         }
@@ -84,7 +84,7 @@ impl ThreadState {
     /// and there is no time.
     #[cold]
     #[inline(never)]
-    pub(super) fn make_endings(&self) {
+    fn make_endings(&self) {
         if self.session.endings.make(self.index).is_some() {
             self.has_endings.store(true, Relaxed);
         }
@@ -135,7 +135,7 @@ impl ThreadState {
 
     #[cold]
     #[inline(never)]
-    pub(super) fn infer(&self, place: Place, call: &Call, now: Ticks, waited: u64) {
+    fn infer(&self, place: Place, call: &Call, now: Ticks, waited: u64) {
         // `follow` tells who ended the wait of the call around this one.
         if is_following() {
             return;
@@ -164,7 +164,7 @@ impl ThreadState {
 
     /// The name of the range that has held this thread for most of a wait that ends now. A range that is longer than
     /// usual does not count: on a busy machine any range is long at times, because its thread does not run.
-    pub(super) fn held_by(&self, now: Ticks, waited: u64) -> Option<u32> {
+    fn held_by(&self, now: Ticks, waited: u64) -> Option<u32> {
         let (range, [start, end]) = self.waits.last_long();
         let (ran_since, length) = (self.waits.ran_since_long(), end.saturating_sub(start));
         let has_held =
@@ -195,7 +195,7 @@ impl ThreadState {
 
     /// After a wait of the thread in a poll of this call: keeps the wait, to look at it when the thread polls another
     /// call. Returns when the wait ended.
-    pub(super) fn look_later(&self, place: Place, call: CallId, [since, end]: [Ticks; 2]) -> Option<Mark> {
+    fn look_later(&self, place: Place, call: CallId, [since, end]: [Ticks; 2]) -> Option<Mark> {
         let waiter = self.identity(place)?.key.label;
         let coincidences = self.waits.coincidences.get_or_init(Box::default);
         if !coincidences.pause(true).passes_over(end, end - since) {
@@ -216,7 +216,7 @@ impl ThreadState {
     }
 
     /// Keeps short ranges off the fast paths until the second look at the last wait: those paths never look.
-    pub(super) fn set_looks_again(&self) {
+    fn set_looks_again(&self) {
         let looks_again = self.waits.coincidences.get().is_some_and(|all| all.looks_again());
         if self.looks_again.swap(looks_again, Relaxed) != looks_again {
             (self.choose_paths)();
@@ -224,7 +224,7 @@ impl ThreadState {
     }
 
     /// Looks at the ranges that ended right before a wait. Returns when the first waiter of the queue went on.
-    pub(super) fn look(&self, place: Place, now: Ticks, waited: u64, waiter: Waiter<'_>) -> Option<Mark> {
+    fn look(&self, place: Place, now: Ticks, waited: u64, waiter: Waiter<'_>) -> Option<Mark> {
         let (session, label) = (self.session, self.identity(place)?.key.label);
         let coincidences = self.waits.coincidences.get_or_init(Box::default);
         coincidences.look((&session.endings, &session.clock), (label, waiter), [now.saturating_sub(waited), now])
@@ -257,7 +257,7 @@ impl ThreadState {
     }
 
     #[inline(never)]
-    pub(super) fn note_asked_end(&self, ended: Ended, call: CallId, off: u64) {
+    fn note_asked_end(&self, ended: Ended, call: CallId, off: u64) {
         let Some(label) = self.identity(ended.place).map(|identity| identity.key.label) else { return };
         let unit = self.session.endings.unit;
         let endings = &self.session.endings;

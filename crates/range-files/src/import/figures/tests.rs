@@ -218,3 +218,51 @@ fn a_recording_of_nsight_systems_has_its_sums() {
     }
     assert_eq!(found, ranges);
 }
+
+/// Writes a database with these ranges and launches on one thread. Each launch has a kernel of 100 ns, right after it.
+fn write(path: &Path, ranges: &[(u64, u64, Option<&'static str>, &'static str)], launches: &[u64]) {
+    let mut program = Program::default();
+    program.ranges = ranges.iter().map(|&(start, end, domain, name)| (1, start, end, domain, name)).collect();
+    for (correlation, &at) in (1..).zip(launches) {
+        program.calls.push((1, at, at + 5, correlation));
+        program.operations.push((0, at + 10, at + 110, correlation, 0));
+    }
+    program.write(&mut Sqlite::new(path)).unwrap();
+}
+
+/// Domains have stacks of their own: a range may end inside of one that began later in another domain.
+#[test]
+fn ranges_that_overlap_are_beside_each_other() {
+    let path = temporary("overlap");
+    let ranges = [(0, 1_000, Some("io"), "prefetch"), (900, 10_000, None, "train"), (1_100, 2_000, None, "step")];
+    write(&path, &ranges, &[500, 950, 1_110]);
+    let read = conclusions(&path, Vec::new).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    let mut found = BTreeMap::new();
+    nodes(&read[0].tree, &[], &mut found);
+    let figures = |node: &TreeNode| [node.self_ns, node.gpu.as_ref().map_or(0, |work| work.own.operations)];
+    let found: Vec<_> = found.iter().map(|(path, node)| (path.join(" > "), figures(node))).collect();
+    let expected = [("io:prefetch", [1_000, 1]), ("train", [8_200, 1]), ("train > step", [900, 1])];
+    assert_eq!(found, expected.map(|(path, figures)| (path.to_owned(), figures)));
+}
+
+/// A range without an end lasts until the last item, and is around a closed one that began with it.
+#[test]
+fn a_range_that_is_open_at_the_end_has_what_came_later() {
+    let path = temporary("open");
+    write(&path, &[(100, 150, None, "inner"), (100, 400, None, "outer")], &[300, 2_000]);
+    let connection = Connection::open(&path).unwrap();
+    let changed = connection.execute("UPDATE NVTX_EVENTS SET \"end\" = NULL WHERE \"end\" = 400", []).unwrap();
+    assert_eq!(changed, 1);
+    connection.execute("UPDATE StringIds SET value = CAST(x'696ee972' AS TEXT) WHERE value = 'inner'", []).unwrap();
+    drop(connection);
+    let read = conclusions(&path, Vec::new).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    let [outer] = &read[0].tree[..] else { panic!("{:#?}", read[0].tree) };
+    let work = outer.gpu.clone().unwrap();
+    assert_eq!((outer.name.as_str(), outer.total_ns, work.own.operations), ("outer", 2_010, 2));
+    let inner: Vec<_> = outer.children.iter().map(|child| (child.name.as_str(), child.total_ns)).collect();
+    assert_eq!(inner, [("in\u{fffd}r", 50)], "a name that is no UTF-8 is shown as far as it goes");
+    let open: Vec<_> = read[0].losses.open.iter().map(|open| (open.label.as_str(), open.cut)).collect();
+    assert_eq!(open, [("outer", true)]);
+}
