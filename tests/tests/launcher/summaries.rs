@@ -176,7 +176,7 @@ fn a_database_of_nsight_systems_is_a_report_and_a_page() {
     let (status, said) = ended(command(&["merge", "-r", "tree+graphs"]).arg(&recording));
     assert!(status == Some(0) && said.contains("the report graphs cannot be made from a database"), "{said}");
     // Nsight Systems' own format is not known.
-    let report = folder.0.join("run.nsys-rep");
+    let report = folder.0.join("other.nsys-rep");
     fs::write(&report, "report").expect("a file");
     for command_ in ["merge", "page"] {
         let (status, said) = ended(command(&[command_]).arg(&report));
