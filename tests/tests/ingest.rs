@@ -140,61 +140,53 @@ fn operations_wait_behind_those_of_other_requests() {
     }
 }
 
-/// A call that waits for a while, as a future does. A thread touches memory for the first time in its first one: on a
-/// slow machine so long that the drop seems to come late after the last poll.
-fn first_wait() {
-    let first = info_span!("first");
-    first.in_scope(|| ());
-    let begun = Instant::now();
-    while begun.elapsed() < Duration::from_millis(5) {}
-    (0..2).for_each(|_| first.in_scope(|| ()));
-}
-
-/// The states of a call that waits while its operation is queued, and of one without an operation.
-///
-/// `None` on a machine that stops the thread between the last poll and the drop: then the calls are no futures.
-fn states_beside_work(report: Report) -> Option<[CallStates; 2]> {
+/// The states of a call that waits while its operation is queued, and of one without an operation. A task polls both: so
+/// it is known that nothing is awaited between a last poll and the drop, however long a machine stops the thread there.
+fn states_beside_work(report: Report) -> [CallStates; 2] {
     let folder = Folder::new();
     let json = folder.0.join("run.json");
     let (profiler, subscriber) = start(builder().report([report]).json(&json));
     let queue = profiler.ingest("Radeon", ClockPair::now(GPU_NOW));
     with_default(&subscriber, || {
-        first_wait();
-        let [works, rests] = [info_span!("works"), info_span!("rests")];
-        let submission = works.in_scope(|| info_span!("launch").in_scope(|| queue.submit()));
-        rests.in_scope(|| ());
+        let task = info_span!("task");
+        let (calls, submission) = task.in_scope(|| {
+            let [works, rests] = [info_span!("works"), info_span!("rests")];
+            let submission = works.in_scope(|| info_span!("launch").in_scope(|| queue.submit()));
+            rests.in_scope(|| ());
+            ([works, rests], submission)
+        });
         let begun = Instant::now();
         while begun.elapsed() < Duration::from_millis(20) {}
         // The last poll, and the entry of the drop, as `Instrumented` has them.
-        [works, rests].iter().for_each(|span| (0..2).for_each(|_| span.in_scope(|| ())));
+        task.in_scope(|| calls.iter().for_each(|span| (0..2).for_each(|_| span.in_scope(|| ()))));
         queue.ran(submission, "late", GPU_NOW + 1_000_000_000_000, GPU_NOW + 1_000_000_000_010);
     });
     profiler.finish().expect("a file that can be written");
     let summary = Summary::read_json(std::fs::File::open(json).expect("a summary")).expect("a summary");
-    let [works, rests] = ["works", "rests"].map(|name| summary.calls.iter().find(|row| row.name == name)?.states);
-    Some([works?, rests?])
+    let states = |name: &str| summary.calls.iter().find(|row| row.name == name).and_then(|row| row.states);
+    ["works", "rests"].map(|name| states(name).unwrap_or_else(|| panic!("no call {name}: {:?}", summary.calls)))
 }
 
 #[test]
 fn a_call_waits_for_the_work_that_it_submitted() {
-    let states_beside = |report| (0..100).find_map(|_| states_beside_work(report)).expect("one that is not stopped");
-    let [works, rests] = states_beside(Report::Why);
+    let [works, rests] = states_beside_work(Report::Why);
     assert!(works.gpu_work_ns >= 20_000_000, "{works:?}");
     assert_eq!((works.otherwise_ns, rests.gpu_work_ns), (0, 0), "{works:?} {rests:?}");
     assert!(rests.otherwise_ns >= 20_000_000, "{rests:?}");
-    let [works, _] = states_beside(Report::Calls);
+    let [works, _] = states_beside_work(Report::Calls);
     assert!(works.gpu_work_ns == 0 && works.otherwise_ns >= 20_000_000, "nobody asked: {works:?}");
 }
 
-/// What the requests of a batch have of its running time and of its operation. `None` as above.
-fn shares_of_a_batch(report: Report) -> Option<[Option<u64>; 3]> {
+/// What the requests of a batch have of its running time and of its operation. A task polls all, as above.
+fn shares_of_a_batch(report: Report) -> [Option<u64>; 3] {
     let folder = Folder::new();
     let json = folder.0.join("run.json");
     let (profiler, subscriber) = start(builder().report([report]).json(&json));
     let queue = profiler.ingest("Radeon", ClockPair::now(GPU_NOW));
     with_default(&subscriber, || {
-        let requests: Vec<Span> = (0..3).map(|_| info_span!("request")).collect();
-        requests.iter().for_each(|span| span.in_scope(|| ()));
+        let task = info_span!("task");
+        let requests: Vec<Span> = task.in_scope(|| (0..3).map(|_| info_span!("request")).collect());
+        task.in_scope(|| requests.iter().for_each(|span| span.in_scope(|| ())));
         let batch = info_span!("batch");
         requests.iter().for_each(|span| _ = batch.follows_from(span));
         let submission = batch.in_scope(|| info_span!("launch").in_scope(|| queue.submit()));
@@ -204,17 +196,18 @@ fn shares_of_a_batch(report: Report) -> Option<[Option<u64>; 3]> {
         for (submission, ns) in [(submission, 7_001), (of_request, 500)] {
             queue.ran(submission, "infer", GPU_NOW + 1_000_000_000_000, GPU_NOW + 1_000_000_000_000 + ns);
         }
-        requests.iter().for_each(|span| (0..2).for_each(|_| span.in_scope(|| ())));
+        task.in_scope(|| requests.iter().for_each(|span| (0..2).for_each(|_| span.in_scope(|| ()))));
     });
     profiler.finish().expect("a file that can be written");
     let summary = Summary::read_json(std::fs::File::open(json).expect("a summary")).expect("a summary");
-    let row = summary.calls.iter().find(|row| row.name == "request").filter(|row| row.latency.instances == 3)?;
-    Some([row.batches, row.share_ns.map(|share| share.min(1)), row.gpu_share_ns])
+    let row = summary.calls.iter().find(|row| row.name == "request").expect("a row of calls");
+    assert_eq!(row.latency.instances, 3);
+    [row.batches, row.share_ns.map(|share| share.min(1)), row.gpu_share_ns]
 }
 
 #[test]
 fn the_operation_of_a_batch_is_divided_among_what_it_serves() {
-    let shares = |report| (0..100).find_map(|_| shares_of_a_batch(report)).expect("one that is not stopped");
+    let shares = shares_of_a_batch;
     assert_eq!(shares(Report::Why), [Some(3), Some(1), Some(7_001)], "not that of a request itself");
     assert_eq!(shares(Report::Calls), [Some(3), Some(1), None], "nobody asked");
 }
