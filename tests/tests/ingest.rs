@@ -140,8 +140,9 @@ fn operations_wait_behind_those_of_other_requests() {
     }
 }
 
-/// The states of a call that waits while its operation is queued, and of one without an operation. A task polls both: so
-/// it is known that nothing is awaited between a last poll and the drop, however long a machine stops the thread there.
+/// The states of a call that waits while its operation is queued, and of one without an operation. A task polls both:
+/// so it is known that nothing is awaited between a last poll and the drop, however long a machine stops the thread
+/// there.
 fn states_beside_work(report: Report) -> [CallStates; 2] {
     let folder = Folder::new();
     let json = folder.0.join("run.json");
