@@ -46,7 +46,7 @@ pub(super) struct CommandLine {
 pub(super) enum Other {
     /// Prints the summaries that `--json` wrote into a folder, of one host or of several, as one report
     ///
-    /// Of one file, too: also of `--perfetto`, `--sqlite`, and of Nsight Systems' `nsys export --type sqlite`.
+    /// It also takes one file: of `--json`, `--perfetto`, `--sqlite`, or of `nsys export --type sqlite`.
     Merge {
         /// The folder, or one file
         #[arg(value_hint = ValueHint::AnyPath)]

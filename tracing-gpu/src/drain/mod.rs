@@ -231,7 +231,7 @@ struct OpenRanges {
 }
 
 impl OpenRanges {
-    /// Those that ended threads have left open.
+    /// The ranges that ended threads have left open.
     fn of_ended_threads(engine: &Engine) -> Self {
         let abandoned = engine.abandoned().into_iter().map(|range| {
             let (label, mut open) = pushed(range.label, range.thread);
@@ -241,7 +241,7 @@ impl OpenRanges {
         Self { all: abandoned.in_vec() }
     }
 
-    /// Adds those of a thread.
+    /// Adds the open ranges of a thread.
     fn copy(&mut self, thread: &'static ThreadState) {
         let name = thread.name.lock().clone();
         let places = thread.stack.open().filter(|_| thread.is_up_to_date());

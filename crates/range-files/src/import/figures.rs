@@ -18,9 +18,9 @@ use super::database::{database, origin};
 use super::outcome::{Identity, ImportError};
 
 /// The summaries of the processes that were read so far.
-pub(super) type Concluded = Arc<Mutex<Vec<Summary>>>;
+pub(super) type Summaries = Arc<Mutex<Vec<Summary>>>;
 
-/// A file that nobody wants.
+/// A sink that writes nothing.
 pub(super) struct Nowhere;
 
 impl Sink for Nowhere {
@@ -42,17 +42,17 @@ impl Sink for Nowhere {
 }
 
 /// Passes items on to a file, and concludes its summary from them. `folds` add their answers.
-pub(super) struct Concluding {
+pub(super) struct FiguresSink {
     pub(super) sink: Box<dyn Sink>,
     pub(super) folds: Vec<Box<dyn Fold>>,
     pub(super) figures: Figures,
     /// The moment from which time counts.
     pub(super) origin: u64,
     /// Gets the summary at the end.
-    pub(super) concluded: Concluded,
+    pub(super) concluded: Summaries,
 }
 
-impl Sink for Concluding {
+impl Sink for FiguresSink {
     fn begin(&mut self, process: &Process) -> io::Result<()> {
         self.sink.begin(process)
     }
@@ -114,10 +114,10 @@ pub(super) fn conclude(
     folds: impl Fn() -> Vec<Box<dyn Fold>>,
     mut sink: impl FnMut(&Process) -> Box<dyn Sink>,
 ) -> Result<Vec<Summary>, ImportError> {
-    let (concluded, origin) = (Concluded::default(), origin(path)?);
+    let (concluded, origin) = (Summaries::default(), origin(path)?);
     database(path, &Identity::default(), &mut |process| {
         let (sink, figures, concluded) = (sink(process), Figures::default(), Arc::clone(&concluded));
-        Box::new(Concluding { sink, folds: folds(), figures, origin, concluded })
+        Box::new(FiguresSink { sink, folds: folds(), figures, origin, concluded })
     })?;
     let mut all = take(&mut *concluded.lock().unwrap_or_else(PoisonError::into_inner));
     if all.is_empty() {
@@ -221,7 +221,7 @@ struct Done {
     device: u32,
     start: u64,
     end: u64,
-    launched: Launched,
+    launched: LaunchPlace,
     /// Kind and bytes of a copy or set.
     memory: Option<(MemoryKind, u64)>,
     is_graph: bool,
@@ -229,7 +229,7 @@ struct Done {
 
 /// Where an operation was launched.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Launched {
+enum LaunchPlace {
     In(usize),
     Outside,
     Unknown,
@@ -300,10 +300,10 @@ impl Figures {
             }
             Work::Graph(_) => None,
         };
-        let launched = launch.map_or(Launched::Unknown, |(thread, at)| {
+        let launched = launch.map_or(LaunchPlace::Unknown, |(thread, at)| {
             let instances = self.instances.get(&thread).map(Vec::as_slice).unwrap_or_default();
             let innermost = innermost(instances, at, 0).and_then(|place| instances.get(place));
-            innermost.map_or(Launched::Outside, |instance| Launched::In(instance.node))
+            innermost.map_or(LaunchPlace::Outside, |instance| LaunchPlace::In(instance.node))
         });
         let is_graph = matches!(work, Work::Graph(_));
         self.operations.push(Done { device, start, end, launched, memory, is_graph });
@@ -358,12 +358,12 @@ impl Figures {
         for done in operations.iter() {
             add(&mut activity.total, done, all);
             match done.launched {
-                Launched::Unknown => add(&mut activity.unmatched, done, unknown),
-                Launched::Outside => {
+                LaunchPlace::Unknown => add(&mut activity.unmatched, done, unknown),
+                LaunchPlace::Outside => {
                     add(&mut activity.outside, done, outside);
                     add_graph(&mut activity.outside_graphs, done);
                 }
-                Launched::In(own) => {
+                LaunchPlace::In(own) => {
                     let mut node = own;
                     while let (Some(work), Some([until, total])) = (work.get_mut(node), until.get_mut(node)) {
                         if node == ROOT {

@@ -27,7 +27,7 @@ const KERNELS: [&str; 2] = ["sgemm<float>", "scale"];
 /// What is known of a path of ranges: how many there were, how long, how much of that below, and the operations that
 /// they launched directly.
 #[derive(Default)]
-struct Known {
+struct PathFigures {
     calls: u64,
     total: u64,
     nested: u64,
@@ -39,7 +39,7 @@ struct Program {
     ranges: Vec<(u32, u64, u64, Option<&'static str>, &'static str)>,
     calls: Vec<(u32, u64, u64, u32)>,
     operations: Vec<(u32, u64, u64, u32, usize)>,
-    paths: BTreeMap<Vec<String>, Known>,
+    paths: BTreeMap<Vec<String>, PathFigures>,
 }
 
 impl Program {
