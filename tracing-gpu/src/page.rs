@@ -41,6 +41,12 @@ impl Page {
         self.lines.get().is_some()
     }
 
+    /// Number of lines written since it was begun. On any thread.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn written(&self) -> usize {
+        self.written.load(Relaxed)
+    }
+
     /// Returns false where the page is full. By its thread alone.
     #[inline]
     pub(crate) fn write(&self, line: Line) -> bool {

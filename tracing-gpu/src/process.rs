@@ -431,12 +431,28 @@ pub(crate) fn monotonic_ns() -> u64 {
 /// [`thread_cpu_ns`], this never gives up the processor.
 #[cfg(target_os = "linux")]
 pub(crate) fn thread_switches() -> Option<u64> {
+    thread_usage().map(|usage| (usage.ru_nvcsw as u64).wrapping_add(usage.ru_nivcsw as u64))
+}
+
+#[cfg(target_os = "linux")]
+fn thread_usage() -> Option<libc::rusage> {
     let mut usage = std::mem::MaybeUninit::<libc::rusage>::uninit();
     // SAFETY: writes one struct.
     succeeded(unsafe { libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr()) }).ok()?;
     // SAFETY: it was written.
-    let usage = unsafe { usage.assume_init() };
-    Some((usage.ru_nvcsw as u64).wrapping_add(usage.ru_nivcsw as u64))
+    Some(unsafe { usage.assume_init() })
+}
+
+/// How often the calling thread has gone to sleep; always 0 if the system does not say.
+#[cfg(all(target_os = "linux", feature = "cuda"))]
+pub(crate) fn thread_sleeps() -> u64 {
+    thread_usage().map_or(0, |usage| usage.ru_nvcsw as u64)
+}
+
+/// How often the calling thread has gone to sleep: unknown on this system.
+#[cfg(all(not(target_os = "linux"), feature = "cuda"))]
+pub(crate) fn thread_sleeps() -> u64 {
+    0
 }
 
 /// How often the calling thread has stopped running: unknown on this system.

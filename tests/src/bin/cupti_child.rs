@@ -23,6 +23,8 @@ mod fake;
 mod files;
 #[path = "../../tests/cupti/graphs.rs"]
 mod graphs;
+#[path = "../../tests/cupti/helpers.rs"]
+mod helpers;
 #[path = "../../tests/cupti/injected.rs"]
 mod injected;
 #[path = "../../tests/cupti/library.rs"]

@@ -163,6 +163,12 @@ fn all_outputs_have_the_same_counts_and_sums() {
     profiler("outputs", &[]);
 }
 
+/// Pools, turns, joins, two that wait, event loops, bursts that outlive their range: nothing in a wrong row.
+#[test]
+fn what_a_helper_thread_launches_belongs_to_the_range_that_waits_for_it() {
+    profiler("helpers", &[]);
+}
+
 #[test]
 fn many_calls_push_out_no_launch() {
     profiler("flood", &[]);

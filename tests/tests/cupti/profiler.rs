@@ -35,6 +35,7 @@ pub(crate) fn run(fake: &Fake, scenario: &str, tier: &str) {
         "graphs from before" => crate::graphs::from_before(fake),
         "details" => crate::details::details(fake, tier),
         "outputs" => outputs(fake, tier),
+        "helpers" => crate::helpers::helpers(fake, tier),
         "flood" => flood(fake, tier),
         "losses" => losses(fake, tier),
         "no_threads" => no_threads(fake),

@@ -12,6 +12,8 @@ use super::strays::Strays;
 use crate::process;
 use crate::session::catalog::ROOT;
 use crate::thread::engine::Engine;
+use crate::thread::state::ThreadState;
+use crate::thread::waiting::waiting_node;
 
 /// The data that each call needs, in one cache line. Nothing happens before the session is known.
 #[repr(align(64))]
@@ -57,7 +59,7 @@ impl Sink for Entry {
         let graph = cupti::is_graph_launch(function);
         match self.engine.calling_thread() {
             Some(thread) if own::is_own() => thread.note_own(correlation),
-            Some(thread) => thread.note_call(correlation, graph, enqueues),
+            Some(thread) => thread.note_call(correlation, graph, enqueues, |thread| waiting_node(thread, self.engine)),
             None => {
                 if let Some((strays, _)) = self.collecting.get().filter(|_| !forks::is_child()) {
                     strays.note(&self.engine.session.note_room, correlation, graph, enqueues);
@@ -82,7 +84,8 @@ impl Sink for Entry {
         if self.collecting.get().is_none() || forks::is_child() {
             return ROOT;
         }
-        self.engine.calling_thread().map_or(ROOT, |thread| thread.innermost_node())
+        let outside = |thread: &ThreadState| waiting_node(thread, self.engine);
+        self.engine.calling_thread().map_or(ROOT, |thread| thread.innermost_node(outside))
     }
 
     fn changed(&self, change: GraphChange) {

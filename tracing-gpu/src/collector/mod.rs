@@ -30,6 +30,7 @@ use crate::samples::KEPT;
 use crate::session::Session;
 use crate::thread::engine::Engine;
 use crate::thread::notes::{Dropped, Taken};
+use crate::thread::waiting::waiting_node;
 
 mod entry;
 mod records;
@@ -286,7 +287,7 @@ impl Collector {
     pub(crate) fn launch(&self) -> u32 {
         let correlation = self.timed.launch();
         match self.engine.calling_thread() {
-            Some(thread) => thread.note_call(correlation, false, true),
+            Some(thread) => thread.note_call(correlation, false, true, |thread| waiting_node(thread, self.engine)),
             None => self.strays.note(&self.session.note_room, correlation, false, true),
         }
         correlation

@@ -15,6 +15,8 @@ mod foreign;
 #[cfg(feature = "cuda")]
 mod gpu;
 mod guards;
+#[cfg(feature = "cuda")]
+mod helpers;
 mod names;
 mod node_calls;
 mod off_cpu;
@@ -92,6 +94,7 @@ fn parts(
         }
         if let Some(collector) = collector {
             parts.push(Box::new(gpu::Gpu::new(collector, session)));
+            parts.push(Box::new(helpers::Helpers::default()));
         }
     }
     #[cfg(not(feature = "cuda"))]

@@ -68,6 +68,43 @@ pub(crate) fn look(process: &Path, state: &File) -> io::Result<Option<Wait>> {
     Ok(Some(Wait { call, what }))
 }
 
+/// Whether a thread sleeps until another one wakes it: in a lock or condition, without a time limit. A lock of the C
+/// library, which another thread holds for a moment only, is not meant. False where the system does not tell.
+#[cfg(feature = "cuda")]
+pub(crate) fn sleeps_until_woken(state: &File) -> bool {
+    let mut line = [0; 192];
+    let length = state.read_at(&mut line, 0).unwrap_or(0);
+    let line = std::str::from_utf8(line.get(..length).unwrap_or_default()).unwrap_or_default();
+    is_lasting_wait(line)
+}
+
+/// The same, from the system's answer: the number of the call, the address of the word, what is done with it, the value
+/// that is expected there, and the address of the time limit.
+#[cfg(feature = "cuda")]
+fn is_lasting_wait(line: &str) -> bool {
+    /// `linux/futex.h`: the operation without its flags (private, real time), and the two operations that wait.
+    const OPERATION: u64 = 127;
+    const WAIT: u64 = 0;
+    const WAIT_BITSET: u64 = 9;
+    /// What a mutex of the C library expects while others wait for it.
+    const CONTENDED: u64 = 2;
+    let mut words = line.split_ascii_whitespace();
+    if words.next().and_then(|word| word.parse().ok()) != Some(libc::SYS_futex) {
+        return false;
+    }
+    let mut arguments = words.map(|word| u64::from_str_radix(word.trim_start_matches("0x"), 16));
+    let (Some(Ok(_)), Some(Ok(operation)), Some(Ok(expected)), Some(Ok(limit))) =
+        (arguments.next(), arguments.next(), arguments.next(), arguments.next())
+    else {
+        return false;
+    };
+    match operation & OPERATION {
+        WAIT => limit == 0 && expected != CONTENDED,
+        WAIT_BITSET => limit == 0,
+        _ => false,
+    }
+}
+
 /// What a descriptor leads to, from its link: `pipe:[4711]`, `anon_inode:[eventfd]`, `/dev/nvidia0`.
 fn behind(link: &Path) -> String {
     let link = link.to_string_lossy();
@@ -207,6 +244,26 @@ mod tests {
             ("/tmp/a:[b] (deleted)", "/tmp/a:[b]"),
         ] {
             assert_eq!(behind(Path::new(link)), expected);
+        }
+    }
+
+    #[cfg(feature = "cuda")]
+    #[test]
+    fn a_wait_lasts_where_a_futex_has_no_limit_and_is_no_lock_of_the_c_library() {
+        let futex = libc::SYS_futex;
+        for (line, lasts) in [
+            (format!("{futex} 0x7f01 0x189 0x0 0x0 0x0 0xffffffff 0x7ffc 0x7f02"), true), // a condition
+            (format!("{futex} 0x7f01 0x109 0x1a4f 0x0 0x0 0xffffffff 0x7ffc 0x7f02"), true), // the end of a thread
+            (format!("{futex} 0x7f01 0x80 0x1 0x0 0x0 0x0 0x7ffc 0x7f02"), true),         // `parking_lot`
+            (format!("{futex} 0x7f01 0x80 0x2 0x0 0x0 0x0 0x7ffc 0x7f02"), false),        // a mutex
+            (format!("{futex} 0x7f01 0x189 0x0 0x7ffd 0x0 0xffffffff 0x7ffc 0x7f02"), false), // Python's lock
+            (format!("{futex} 0x7f01 0x81 0x1 0x0 0x0 0x0 0x7ffc 0x7f02"), false),        // wakes
+            (format!("{futex} 0x7f01"), false),
+            ("0 0x3 0x80 0x2 0x0 0x0 0x0 0x7ffc 0x7f02".to_owned(), false), // read
+            ("running".to_owned(), false),
+            (String::new(), false),
+        ] {
+            assert_eq!(is_lasting_wait(&line), lasts, "{line}");
         }
     }
 

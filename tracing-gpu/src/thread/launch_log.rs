@@ -71,6 +71,18 @@ impl<'a> Around<'a> {
     }
 }
 
+/// A call with all that is noted of it.
+pub(super) struct AnyCall {
+    pub(super) correlation: u32,
+    pub(super) graph: bool,
+    pub(super) enqueues: bool,
+    /// Its time, and the number of the span's call around it, if a timeline is written.
+    pub(super) at: Ticks,
+    pub(super) call: u64,
+    /// Its node if no range is open.
+    pub(super) outside: u32,
+}
+
 /// How many numbers a thread takes at once, so that launches rarely touch the shared counter.
 const NUMBERS: u64 = 1 << 12;
 
@@ -179,34 +191,28 @@ impl LaunchLog {
         Some(())
     }
 
-    /// Notes any call. `at` has its time, and the number of the span's call around it.
-    pub(super) fn note(&self, around: &Around<'_>, correlation: u32, graph: bool, enqueues: bool, at: (Ticks, u64)) {
+    /// Notes any call.
+    pub(super) fn note(&self, around: &Around<'_>, call: &AnyCall) {
         if self.lifetimes_with_calls.load(Relaxed) > 0 {
-            return self.note_in_lifetimes(around, correlation, graph, enqueues, at);
+            return self.note_in_lifetimes(around, call);
         }
         self.begin_instances(around, |_| ());
-        self.note_called(around, correlation, graph, enqueues, at);
+        self.note_called(around, call);
     }
 
     #[inline(never)]
-    fn note_in_lifetimes(&self, around: &Around<'_>, correlation: u32, graph: bool, enqueues: bool, at: (Ticks, u64)) {
+    fn note_in_lifetimes(&self, around: &Around<'_>, call: &AnyCall) {
         let mut lifetimes = self.lifetimes.lock();
         self.begin_instances(around, |start| self.begin_lifetimes(around, &mut lifetimes, start));
         self.begin_lifetimes(around, &mut lifetimes, Ticks::MAX);
-        self.note_called(around, correlation, graph, enqueues, at);
+        self.note_called(around, call);
     }
 
     #[inline]
-    fn note_called(
-        &self,
-        around: &Around<'_>,
-        correlation: u32,
-        graph: bool,
-        enqueues: bool,
-        (at, call): (Ticks, u64),
-    ) {
-        let node = around.stack.top().map_or(ROOT, |top| top.place().node());
+    fn note_called(&self, around: &Around<'_>, call: &AnyCall) {
+        let node = around.stack.top().map_or(call.outside, |top| top.place().node());
         let instance = self.innermost(around.stack);
+        let AnyCall { correlation, graph, enqueues, at, call, .. } = *call;
         self.notes.push(&Note::Called { correlation, node, instance, graph, at, call, enqueues }, around.room());
     }
 

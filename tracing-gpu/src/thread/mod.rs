@@ -12,6 +12,8 @@ mod durations;
 pub(crate) mod engine;
 mod gate;
 mod hand_over;
+#[cfg(feature = "cuda")]
+mod helper;
 mod in_file;
 mod known;
 #[cfg(feature = "cuda")]
@@ -38,5 +40,7 @@ pub(crate) mod stack;
 pub(crate) mod state;
 pub(crate) mod tape;
 pub(crate) mod thread_waits;
+#[cfg(feature = "cuda")]
+pub(crate) mod waiting;
 pub(crate) mod waits;
 pub(crate) mod woken;

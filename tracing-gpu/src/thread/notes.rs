@@ -122,6 +122,11 @@ impl Notes {
         self.thread.store(thread, Relaxed);
     }
 
+    /// A number that changes with each note. On any thread.
+    pub(super) fn written(&self) -> usize {
+        self.page.written()
+    }
+
     /// Writes this note to the page; returns false and changes nothing if the page is full.
     #[inline]
     pub(super) fn push_near(&self, note: Line) -> bool {

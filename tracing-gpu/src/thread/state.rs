@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-#[cfg(feature = "injection")]
+#[cfg(any(feature = "injection", feature = "cuda"))]
 use once_cell::sync::OnceCell;
 use parking_lot::{Mutex, MutexGuard};
 use tracing_core::Metadata;
@@ -15,6 +15,8 @@ use super::caches::{Children, Remembered};
 use super::call_row::CallRow;
 use super::cpu_time::{CpuTime, Credits};
 use super::gate::{Gate, RowsWindow};
+#[cfg(feature = "cuda")]
+use super::helper::Helper;
 use super::known::{Known, Lookup};
 use super::launch_log::LaunchLog;
 use super::numbers::Numbers;
@@ -109,6 +111,9 @@ pub(crate) struct ThreadState {
     /// Present after the first event.
     #[cfg(feature = "injection")]
     pub(crate) openacc: OnceCell<Box<OpenAccLog>>,
+    /// Present after the first call outside of ranges, if others have them.
+    #[cfg(feature = "cuda")]
+    helper: OnceCell<Box<Helper>>,
     /// The last part, because many a thread does not touch it.
     pub(super) cpu_time: CpuTime,
 }
@@ -139,6 +144,8 @@ impl ThreadState {
         }
         self.waits.begin_thread();
         self.looks_again.store(false, Relaxed);
+        #[cfg(feature = "cuda")]
+        self.helper.get().into_iter().for_each(|helper| helper.begin_thread());
         self.launches.set_thread(thread, self.session);
     }
 
@@ -211,6 +218,8 @@ impl ThreadState {
             row.clear();
         }
         self.waits.restart();
+        #[cfg(feature = "cuda")]
+        self.helper.get().into_iter().for_each(|helper| helper.restart());
         for depth in 0..self.stack.depth() {
             if let Some((_, before)) = self.stack.at(depth).filter(|&(_, before)| before < start) {
                 self.record(|| Record::Restarted { depth: depth as u32, before, start });

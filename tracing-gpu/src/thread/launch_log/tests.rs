@@ -9,6 +9,7 @@ use tracing_subscriber::layer::SubscriberExt as _;
 
 use crate::session::SessionOptions;
 use crate::session::catalog::Limits;
+use crate::session::catalog::ROOT;
 use crate::thread::engine::Engine;
 use crate::thread::notes::{Dropped, Taken};
 use crate::{GpuLayer, GpuSubscriber};
@@ -129,7 +130,7 @@ fn engine_of(collecting: bool, nvtx: bool, domain: crate::Domain) -> &'static En
 }
 
 fn call(engine: &'static Engine, correlation: u32) {
-    engine.calling_thread().unwrap().note_call(correlation, false, true);
+    engine.calling_thread().unwrap().note_call(correlation, false, true, |_| ROOT);
 }
 
 fn lifetime(name: &str) -> Span {

@@ -8,6 +8,10 @@ use crate::clock::Ticks;
 use crate::record::InstanceId;
 #[cfg(feature = "cuda")]
 use crate::session::catalog::ROOT;
+#[cfg(feature = "cuda")]
+use crate::thread::helper::{Helper, Undecided, Watched};
+#[cfg(feature = "cuda")]
+use crate::thread::launch_log::AnyCall;
 use crate::thread::launch_log::Around;
 use crate::thread::lifetimes::OpenLifetimes;
 #[cfg(feature = "cuda")]
@@ -16,36 +20,69 @@ use crate::thread::notes::{Dropped, Taken};
 /// CUDA calls.
 #[cfg(feature = "cuda")]
 impl ThreadState {
-    /// Notes a call that is about to be made on this thread.
+    /// Notes a call that is about to be made on this thread. `outside` finds the node of a call outside of ranges.
     #[inline]
-    pub(crate) fn note_call(&self, correlation: u32, graph: bool, enqueues: bool) {
+    pub(crate) fn note_call(&self, correlation: u32, graph: bool, enqueues: bool, outside: impl FnOnce(&Self) -> u32) {
         // This path calls no function, so that no registers are saved.
         let rows = |row| self.rows.near(row);
-        if self.is_taped || self.launches.note_near(&self.stack, rows, correlation, graph, enqueues).is_none() {
-            self.note_call_far(correlation, graph, enqueues);
+        if self.is_taped
+            || self.may_help()
+            || self.launches.note_near(&self.stack, rows, correlation, graph, enqueues).is_none()
+        {
+            self.note_call_far(correlation, graph, enqueues, outside);
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn note_call_far(&self, correlation: u32, graph: bool, enqueues: bool) {
+    fn note_call_far(&self, correlation: u32, graph: bool, enqueues: bool, outside: impl FnOnce(&Self) -> u32) {
         let rows = |row| self.rows.get_inline(row);
-        if self.is_taped || self.launches.note_near(&self.stack, rows, correlation, graph, enqueues).is_none() {
-            self.note_any_call(correlation, graph, enqueues);
+        let outside = if self.may_help() { outside(self) } else { ROOT };
+        if self.is_taped
+            || outside != ROOT
+            || self.launches.note_near(&self.stack, rows, correlation, graph, enqueues).is_none()
+        {
+            self.note_any_call(correlation, graph, enqueues, outside);
         }
+    }
+
+    /// Whether a call now would be outside of ranges, on another thread than the process's first.
+    #[inline]
+    pub(in crate::thread) fn may_help(&self) -> bool {
+        self.stack.is_empty() && self.thread_id() != self.session.process
+    }
+
+    /// What another thread may look at.
+    pub(in crate::thread) fn watched(&'static self) -> Watched {
+        Watched { stack: &self.stack, notes: &self.launches.notes }
+    }
+
+    /// A number that changes with each note of this thread.
+    pub(in crate::thread) fn notes_written(&self) -> usize {
+        self.launches.notes.written()
+    }
+
+    /// Memory of calls outside of ranges.
+    pub(in crate::thread) fn helper(&self) -> &Helper {
+        self.helper.get_or_init(Box::default)
+    }
+
+    /// Calls outside of ranges that could belong to either of two.
+    pub(crate) fn undecided(&self) -> Undecided {
+        self.helper.get().map_or_else(Undecided::default, |helper| helper.undecided())
     }
 
     #[cold]
     #[inline(never)]
-    pub(in crate::thread) fn note_any_call(&self, correlation: u32, graph: bool, enqueues: bool) {
+    pub(in crate::thread) fn note_any_call(&self, correlation: u32, graph: bool, enqueues: bool, outside: u32) {
         let at = if self.is_taped { self.session.clock.now() } else { 0 };
         let call = self.numbers.as_ref().map_or(0, |numbers| numbers.innermost(self.stack.depth()));
-        self.launches.note(&self.around(), correlation, graph, enqueues, (at, call));
+        self.launches.note(&self.around(), &AnyCall { correlation, graph, enqueues, at, call, outside });
     }
 
-    /// The innermost open range, as a node of the tree.
-    pub(crate) fn innermost_node(&self) -> u32 {
-        self.stack.top().map_or(ROOT, |top| top.place().node())
+    /// The innermost open range, as a node of the tree; `outside` finds it where no range is open.
+    pub(crate) fn innermost_node(&self, outside: impl FnOnce(&Self) -> u32) -> u32 {
+        self.stack.top().map_or_else(|| if self.may_help() { outside(self) } else { ROOT }, |top| top.place().node())
     }
 
     /// Notes a call of the profiler itself.

@@ -8,7 +8,7 @@ use std::alloc::Layout;
 use std::mem::offset_of;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize};
 
-#[cfg(feature = "injection")]
+#[cfg(any(feature = "injection", feature = "cuda"))]
 use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
 
@@ -96,6 +96,8 @@ impl ThreadState {
                 left: AtomicU64::new(session.front_end.left()),
                 #[cfg(feature = "injection")]
                 openacc: OnceCell::new(),
+                #[cfg(feature = "cuda")]
+                helper: OnceCell::new(),
             });
             Some(&*place)
         }

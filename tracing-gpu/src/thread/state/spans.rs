@@ -22,7 +22,17 @@ impl ThreadState {
 
     /// Node of the innermost open range, which is the parent of a new span without an explicit parent.
     pub(crate) fn current_node(&self) -> u32 {
-        self.stack.top().map_or(ROOT, |top| top.place().node())
+        self.stack.top().map_or_else(|| self.helped_node(), |top| top.place().node())
+    }
+
+    /// The node of a range that waits for this thread, which has none open.
+    #[inline]
+    fn helped_node(&self) -> u32 {
+        #[cfg(feature = "cuda")]
+        if let Some(helper) = self.helper.get() {
+            return helper.node_of_range();
+        }
+        ROOT
     }
 
     /// The place of a new span of this call site under a parent; [`Place::NONE`] if it is filtered out.

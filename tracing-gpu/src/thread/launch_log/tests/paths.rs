@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::record::Place;
+use crate::session::catalog::ROOT;
 use crate::thread::state::CountingExit;
 
 #[cfg(target_pointer_width = "64")]
@@ -69,7 +70,7 @@ fn calls_are_in_the_innermost_range_however_they_are_noted() {
             listener.run(|| {
                 call(engine, 0); // from now on the thread has a page
                 program(&|correlation| match engine.calling_thread() {
-                    Some(thread) if is_general => thread.note_any_call(correlation, false, true),
+                    Some(thread) if is_general => thread.note_any_call(correlation, false, true, ROOT),
                     _ => call(engine, correlation),
                 });
             });
@@ -191,8 +192,8 @@ fn a_range_with_calls_ends_as_by_the_general_path() {
                     assert!(is_done || is_general && thread.exit_general(span));
                 };
                 let call = |correlation| match is_general {
-                    true => thread.note_any_call(correlation, false, true),
-                    false => thread.note_call(correlation, false, true),
+                    true => thread.note_any_call(correlation, false, true, ROOT),
+                    false => thread.note_call(correlation, false, true, |_| ROOT),
                 };
                 for _ in 0..instances {
                     assert!(thread.enter_counting(1, outer) && thread.exit_general(1));

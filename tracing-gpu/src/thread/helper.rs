@@ -1,0 +1,231 @@
+//! The work of helper threads: what a thread launches outside of ranges, while a range of another thread waits for it.
+//!
+//! PyTorch launches a backward pass on a thread of its own, while `backward` waits. Such calls count below the range
+//! that waits, in a row that has the helper's name. It is known who waits where one thread alone, of all those with an
+//! open range,
+//!
+//! - has entered its innermost range before this burst of calls, and [`QUIET`] after the helper's last call before it,
+//!   or sooner in a row that waited for this helper before. The range that waited last may be older;
+//! - has neither entered nor left a range nor made a noted call since the look that found it;
+//! - sleeps in a lock or condition without a time limit. A thread that waits for Python's interpreter lock has a limit,
+//!   and one in an event loop sleeps elsewhere.
+//!
+//! A burst begins with a thread's first call, and with one before which the thread slept for [`PAUSE`] or longer: a
+//! helper sleeps until it gets work. Calls in ranges of its own begin no burst. The process's main thread is no helper.
+//!
+//! Looks are paid by the calls that make them: after a look that found nobody, a hundred times its duration passes
+//! before the next one.
+
+use std::time::Duration;
+
+use parking_lot::Mutex;
+
+use super::notes::Notes;
+use super::stack::Stack;
+use crate::clock::{Clock, Ticks};
+use crate::process;
+use crate::record::Place;
+use crate::session::catalog::ROOT;
+
+/// The shortest time between two calls in which the thread may have slept. It may sleep for other reasons, too: a lock,
+/// a page of memory.
+const PAUSE: Duration = Duration::from_micros(30);
+/// The time without a call before a range that waits for the first time.
+const QUIET: Duration = Duration::from_micros(100);
+/// The largest number of rows that are remembered because they waited.
+const ROWS: usize = 16;
+/// What passes after a look in vain, in durations of that look, and at most in pauses. A look lasts long where the
+/// thread is preempted in it.
+const VAIN: u64 = 100;
+const LONGEST: u64 = 100;
+
+/// A thread's memory of its calls outside of ranges.
+#[derive(Debug, Default)]
+pub(crate) struct Helper(Mutex<Burst>);
+
+/// The latest calls without a long pause.
+#[derive(Debug, Default)]
+struct Burst {
+    begin: Begin,
+    /// The latest call; 0 before the first.
+    last: Ticks,
+    /// Its number of notes before the latest call.
+    notes: usize,
+    /// How often the thread had gone to sleep at the last call after a pause.
+    sleeps: u64,
+    waiter: Option<Waiter>,
+    /// The next look may come then.
+    next_look: Ticks,
+    /// Labels of two ranges that both waited at the last look.
+    rivals: Option<[u32; 2]>,
+    undecided: Undecided,
+}
+
+/// The begin of a burst.
+#[derive(Debug, Default)]
+pub(super) struct Begin {
+    /// The last call before it, and its first.
+    before: Ticks,
+    at: Ticks,
+    /// When the range was entered that waited last.
+    last_waiter: Ticks,
+    /// Rows that have waited for this helper, the latest first.
+    rows: Vec<Place>,
+    /// [`QUIET`].
+    quiet: u64,
+}
+
+impl Begin {
+    /// Whether a range of this row, which was entered then, may have given the work.
+    pub(super) fn may_come_of(&self, row: Place, entered: Ticks) -> bool {
+        let quiet = if self.before == 0 || self.rows.contains(&row) { 0 } else { self.quiet };
+        entered < self.at && (entered > self.before.saturating_add(quiet) || entered == self.last_waiter)
+    }
+
+    /// Remembers who waited.
+    fn remember(&mut self, standing: Standing) {
+        self.last_waiter = standing.start;
+        if !self.rows.contains(&standing.place) {
+            self.rows.truncate(ROWS - 1);
+            self.rows.insert(0, standing.place);
+        }
+    }
+}
+
+/// A range that waits.
+#[derive(Debug)]
+pub(super) struct Waiter {
+    pub(super) thread: Watched,
+    pub(super) standing: Standing,
+    /// The row of the helper below that range, as a node of the tree.
+    pub(super) node: u32,
+}
+
+impl Waiter {
+    /// Whether its thread has not moved since.
+    fn waits(&self) -> bool {
+        self.thread.standing() == Some(self.standing)
+    }
+}
+
+/// What is looked at of another thread.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Watched {
+    pub(super) stack: &'static Stack,
+    pub(super) notes: &'static Notes,
+}
+
+impl Watched {
+    /// Where the thread stands; `None` outside of measured ranges.
+    pub(super) fn standing(&self) -> Option<Standing> {
+        let (place, start) = self.stack.innermost()?;
+        Some(Standing { depth: self.stack.depth(), place, start, notes: self.notes.written() })
+    }
+}
+
+/// Where a thread stands: differs after an entry, an exit, or a noted call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Standing {
+    depth: usize,
+    pub(super) place: Place,
+    pub(super) start: Ticks,
+    notes: usize,
+}
+
+/// Calls that could belong to either of two ranges, and stayed outside.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Undecided {
+    pub(crate) calls: u64,
+    /// The labels of the last two.
+    pub(crate) between: [u32; 2],
+}
+
+impl Helper {
+    /// The node of a call of this thread now, outside of ranges: see [`Burst::node`]. The thread has noted so much.
+    pub(super) fn node(&self, clock: &Clock, notes: usize, find: impl FnOnce(&Begin) -> Found) -> u32 {
+        // Another call of the same thread is inside, in a signal handler.
+        let Some(mut burst) = self.0.try_lock() else { return ROOT };
+        burst.begin.quiet = clock.ticks(QUIET);
+        burst.node((clock.now(), notes), clock.ticks(PAUSE), process::thread_sleeps, |begin| (find(begin), clock.now()))
+    }
+
+    /// The node below which a range stands that this thread enters now, outside of others.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn node_of_range(&self) -> u32 {
+        let burst = self.0.try_lock();
+        let waiter = burst.as_ref().and_then(|burst| burst.waiter.as_ref());
+        waiter.filter(|waiter| waiter.waits()).map_or(ROOT, |waiter| waiter.node)
+    }
+
+    /// Calls that stayed outside, in this window.
+    pub(crate) fn undecided(&self) -> Undecided {
+        self.0.lock().undecided
+    }
+
+    /// Begins a window.
+    pub(super) fn restart(&self) {
+        self.0.lock().undecided = Undecided::default();
+    }
+
+    /// Another thread uses this memory from now on.
+    pub(super) fn begin_thread(&self) {
+        let mut burst = self.0.lock();
+        *burst = Burst { undecided: burst.undecided, ..Burst::default() };
+    }
+}
+
+impl Burst {
+    /// The node of a call now, before which the thread has so many notes. `sleeps` tells how often this thread has gone to sleep. `find` looks for the range that
+    /// waits, and returns the time, too.
+    fn node(
+        &mut self,
+        (now, notes): (Ticks, usize),
+        pause: u64,
+        sleeps: impl Fn() -> u64,
+        find: impl FnOnce(&Begin) -> (Found, Ticks),
+    ) -> u32 {
+        let before = std::mem::replace(&mut self.last, now);
+        // Calls in ranges of its own are noted, too. A page of notes begins with the one of a call.
+        let is_next = notes == std::mem::replace(&mut self.notes, notes) + 1 || notes <= 1;
+        let slept = now.saturating_sub(before) >= pause && self.has_slept(&sleeps);
+        if let Some(waiter) = self.waiter.as_ref().filter(|waiter| waiter.waits()) {
+            return waiter.node;
+        }
+        self.waiter = None;
+        if before == 0 || slept && is_next {
+            (self.begin.before, self.begin.at) = (before, now);
+        }
+        if now >= self.next_look {
+            let (found, after) = find(&self.begin);
+            let _in_the_look = self.has_slept(&sleeps);
+            (self.rivals, self.waiter) = match found {
+                Found::One(waiter) => (None, Some(waiter)),
+                Found::Two(rivals) => (Some(rivals), None),
+                Found::Nobody => (None, None),
+            };
+            if let Some(waiter) = &self.waiter {
+                self.begin.remember(waiter.standing);
+            } else {
+                self.next_look = after + (after.saturating_sub(now) * VAIN).min(pause * LONGEST);
+            }
+        }
+        if let Some(between) = self.rivals {
+            self.undecided = Undecided { calls: self.undecided.calls + 1, between };
+        }
+        self.waiter.as_ref().map_or(ROOT, |waiter| waiter.node)
+    }
+
+    /// Whether the thread has gone to sleep since the last pause.
+    fn has_slept(&mut self, sleeps: impl Fn() -> u64) -> bool {
+        let now = sleeps();
+        std::mem::replace(&mut self.sleeps, now) != now
+    }
+}
+
+/// What a look found: the range that waits, or the labels of two.
+pub(super) enum Found {
+    Nobody,
+    One(Waiter),
+    Two([u32; 2]),
+}
