@@ -305,7 +305,8 @@ fn losses(fake: &Fake, tier: &str) {
     /// Number of kernels and of calls that fit into a large buffer.
     const KERNELS: u64 = (4 << 20) / 216;
     const CALLS: u64 = (4 << 20) / 40;
-    const MEMORY: usize = 44 << 20;
+    /// Six sixteenths are four large buffers.
+    const MEMORY: usize = (16 << 20) / 6 * 16 + 16;
     let profiler = start(builder().gpu_memory(MEMORY).report([Report::Api]), tier);
     let other = builder().build().expect("settings that can be used");
     let reason = "CUPTI recorded no GPU activity: CUPTI belongs to another profiler of this process. \

@@ -7,6 +7,7 @@
 //! - has entered its innermost range before this burst of calls, and [`QUIET`] after the helper's last call before it,
 //!   or sooner in a row that waited for this helper before. The range that waited last may be older;
 //! - has neither entered nor left a range nor made a noted call since the look that found it;
+//! - is in a row that was never left while the helper went on;
 //! - sleeps in a lock or condition without a time limit. A thread that waits for Python's interpreter lock has a limit,
 //!   and one in an event loop sleeps elsewhere.
 //!
@@ -32,7 +33,7 @@ use crate::session::catalog::ROOT;
 const PAUSE: Duration = Duration::from_micros(30);
 /// The time without a call before a range that waits for the first time.
 const QUIET: Duration = Duration::from_micros(100);
-/// The largest number of rows that are remembered because they waited.
+/// The largest number of rows that are remembered because they waited, or did not.
 const ROWS: usize = 16;
 /// What passes after a look in vain, in durations of that look, and at most in pauses. A look lasts long where the
 /// thread is preempted in it.
@@ -71,6 +72,8 @@ pub(super) struct Begin {
     last_waiter: Ticks,
     /// Rows that have waited for this helper, the latest first.
     rows: Vec<Place>,
+    /// Rows that were left in the middle of a burst, the latest first.
+    distrusted: Vec<Place>,
     /// [`QUIET`].
     quiet: u64,
 }
@@ -79,16 +82,28 @@ impl Begin {
     /// Whether a range of this row, which was entered then, may have given the work.
     pub(super) fn may_come_of(&self, row: Place, entered: Ticks) -> bool {
         let quiet = if self.before == 0 || self.rows.contains(&row) { 0 } else { self.quiet };
-        entered < self.at && (entered > self.before.saturating_add(quiet) || entered == self.last_waiter)
+        !self.distrusted.contains(&row)
+            && entered < self.at
+            && (entered > self.before.saturating_add(quiet) || entered == self.last_waiter)
     }
 
     /// Remembers who waited.
     fn remember(&mut self, standing: Standing) {
         self.last_waiter = standing.start;
-        if !self.rows.contains(&standing.place) {
-            self.rows.truncate(ROWS - 1);
-            self.rows.insert(0, standing.place);
-        }
+        keep(&mut self.rows, standing.place);
+    }
+
+    /// A range of this row did not wait for the helper: it was left, and the helper went on.
+    fn distrust(&mut self, row: Place) {
+        keep(&mut self.distrusted, row);
+    }
+}
+
+/// Adds a row to those that are remembered.
+fn keep(rows: &mut Vec<Place>, row: Place) {
+    if !rows.contains(&row) {
+        rows.truncate(ROWS - 1);
+        rows.insert(0, row);
     }
 }
 
@@ -133,20 +148,33 @@ pub(super) struct Standing {
 }
 
 /// Calls that could belong to either of two ranges, and stayed outside.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Undecided {
     pub(crate) calls: u64,
-    /// The labels of the last two.
+    /// The name of the last helper, and the labels of the last two ranges.
+    pub(crate) helper: String,
     pub(crate) between: [u32; 2],
 }
 
 impl Helper {
-    /// The node of a call of this thread now, outside of ranges: see [`Burst::node`]. The thread has noted so much.
-    pub(super) fn node(&self, clock: &Clock, notes: usize, find: impl FnOnce(&Begin) -> Found) -> u32 {
+    /// The node of a call of this thread now, outside of ranges: see [`Burst::node`]. The thread has so many notes, and
+    /// this name.
+    pub(super) fn node(
+        &self,
+        clock: &Clock,
+        notes: usize,
+        name: &Mutex<String>,
+        find: impl FnOnce(&Begin) -> Found,
+    ) -> u32 {
         // Another call of the same thread is inside, in a signal handler.
         let Some(mut burst) = self.0.try_lock() else { return ROOT };
         burst.begin.quiet = clock.ticks(QUIET);
-        burst.node((clock.now(), notes), clock.ticks(PAUSE), process::thread_sleeps, |begin| (find(begin), clock.now()))
+        let moment = (clock.now(), notes);
+        let node = burst.node(moment, clock.ticks(PAUSE), process::thread_sleeps, |begin| (find(begin), clock.now()));
+        if burst.undecided.calls > 0 && burst.undecided.helper.is_empty() {
+            burst.undecided.helper.clone_from(&name.lock());
+        }
+        node
     }
 
     /// The node below which a range stands that this thread enters now, outside of others.
@@ -160,7 +188,7 @@ impl Helper {
 
     /// Calls that stayed outside, in this window.
     pub(crate) fn undecided(&self) -> Undecided {
-        self.0.lock().undecided
+        self.0.lock().undecided.clone()
     }
 
     /// Begins a window.
@@ -171,7 +199,7 @@ impl Helper {
     /// Another thread uses this memory from now on.
     pub(super) fn begin_thread(&self) {
         let mut burst = self.0.lock();
-        *burst = Burst { undecided: burst.undecided, ..Burst::default() };
+        *burst = Burst { undecided: std::mem::take(&mut burst.undecided), ..Burst::default() };
     }
 }
 
@@ -192,9 +220,11 @@ impl Burst {
         if let Some(waiter) = self.waiter.as_ref().filter(|waiter| waiter.waits()) {
             return waiter.node;
         }
-        self.waiter = None;
+        let gone = self.waiter.take();
         if before == 0 || slept && is_next {
             (self.begin.before, self.begin.at) = (before, now);
+        } else if let Some(gone) = gone {
+            self.begin.distrust(gone.standing.place); // the burst goes on
         }
         if now >= self.next_look {
             let (found, after) = find(&self.begin);
@@ -211,7 +241,7 @@ impl Burst {
             }
         }
         if let Some(between) = self.rivals {
-            self.undecided = Undecided { calls: self.undecided.calls + 1, between };
+            (self.undecided.calls, self.undecided.between) = (self.undecided.calls + 1, between);
         }
         self.waiter.as_ref().map_or(ROOT, |waiter| waiter.node)
     }
@@ -228,4 +258,111 @@ pub(super) enum Found {
     Nobody,
     One(Waiter),
     Two([u32; 2]),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A thread with a range in this row since then.
+    fn waiting(row: u32, since: Ticks) -> Watched {
+        let watched =
+            Watched { stack: Box::leak(Box::new(Stack::new())), notes: Box::leak(Box::new(Notes::default())) };
+        watched.stack.push(1, Place::new(row, row), since).unwrap();
+        watched
+    }
+
+    fn found(thread: Watched) -> Found {
+        let standing = thread.standing().unwrap();
+        Found::One(Waiter { thread, standing, node: 100 + standing.place.node() })
+    }
+
+    /// A helper with a pause of 30 and a quiet time of 100, which makes calls at given moments. Before each it has slept
+    /// or not.
+    #[derive(Default)]
+    struct Calls {
+        burst: Burst,
+        notes: usize,
+        slept: u64,
+        looks: u32,
+    }
+
+    impl Calls {
+        fn call(&mut self, at: Ticks, slept: bool, waits: Option<Watched>) -> u32 {
+            self.burst.begin.quiet = 100;
+            self.slept += u64::from(slept);
+            self.notes += 1;
+            let (sleeps, looks) = (self.slept, &mut self.looks);
+            self.burst.node(
+                (at, self.notes),
+                30,
+                || sleeps,
+                |begin| {
+                    *looks += 1;
+                    let found = waits.filter(|thread| {
+                        let standing = thread.standing().unwrap();
+                        begin.may_come_of(standing.place, standing.start)
+                    });
+                    (found.map_or(Found::Nobody, self::found), at + 1)
+                },
+            )
+        }
+    }
+
+    #[test]
+    fn a_burst_belongs_to_the_range_that_waits_until_it_is_left() {
+        let (mut calls, waiter) = (Calls::default(), waiting(1, 900));
+        assert_eq!([1_000, 1_001, 5_000].map(|at| calls.call(at, false, Some(waiter))), [101; 3]);
+        assert_eq!(calls.looks, 1, "one look a burst");
+        waiter.stack.pop(5_001);
+        waiter.stack.push(1, Place::new(2, 2), 5_002).unwrap();
+        assert_eq!(calls.call(5_010, false, Some(waiter)), ROOT, "it goes on");
+        assert_eq!(calls.call(6_000, true, Some(waiter)), ROOT, "the range was entered in the middle of a burst");
+        let next = waiting(2, 6_200);
+        assert_eq!(calls.call(6_300, true, Some(next)), 102);
+    }
+
+    #[test]
+    fn a_row_that_was_left_while_the_helper_went_on_gets_no_more() {
+        let (mut calls, waiter) = (Calls::default(), waiting(1, 900));
+        assert_eq!(calls.call(1_000, true, Some(waiter)), 101);
+        waiter.stack.pop(1_001);
+        assert_eq!(calls.call(1_002, false, None), ROOT);
+        for (row, node) in [(1, ROOT), (2, 102)] {
+            let at = calls.burst.last + 20_000;
+            assert_eq!(calls.call(at, true, Some(waiting(row, at - 1))), node);
+        }
+    }
+
+    #[test]
+    fn a_new_row_waits_after_a_quiet_time_and_a_known_one_after_a_sleep() {
+        let mut calls = Calls::default();
+        assert_eq!(calls.call(1_000, true, Some(waiting(1, 900))), 101);
+        for (row, entered, slept, node) in
+            [(2, 90, true, ROOT), (2, 110, false, ROOT), (2, 110, true, 102), (1, 10, true, 101), (1, 10, false, ROOT)]
+        {
+            let at = calls.burst.last + 20_000;
+            calls.burst.waiter = None; // it ended with the burst
+            let _no_range_waits = calls.call(at, true, None);
+            let waiter = waiting(row, at + entered);
+            assert_eq!(calls.call(at + 20_000, slept, Some(waiter)), node, "{row} {entered} {slept}");
+        }
+    }
+
+    #[test]
+    fn a_range_that_waited_before_may_be_old() {
+        let (mut calls, waiter) = (Calls::default(), waiting(1, 900));
+        assert_eq!(calls.call(1_000, true, Some(waiter)), 101);
+        calls.burst.waiter = None; // it made calls of its own
+        assert_eq!(calls.call(2_000, true, Some(waiter)), 101);
+    }
+
+    #[test]
+    fn calls_in_ranges_of_its_own_begin_no_burst() {
+        let mut calls = Calls::default();
+        assert_eq!(calls.call(1_000, true, None), ROOT);
+        calls.notes += 2;
+        assert_eq!(calls.call(50_000, true, Some(waiting(1, 49_000))), ROOT);
+        assert_eq!(calls.call(90_000, true, Some(waiting(1, 89_000))), 101);
+    }
 }

@@ -13,7 +13,7 @@ pub(crate) mod engine;
 mod gate;
 mod hand_over;
 #[cfg(feature = "cuda")]
-mod helper;
+pub(crate) mod helper;
 mod in_file;
 mod known;
 #[cfg(feature = "cuda")]

@@ -16,7 +16,7 @@ pub(crate) fn waiting_node(helper: &ThreadState, engine: &Engine) -> u32 {
     if !helper.may_help() || engine.session.is_of_parent() {
         return ROOT;
     }
-    helper.helper().node(&engine.session.clock, helper.notes_written(), |begin| {
+    helper.helper().node(&engine.session.clock, helper.notes_written(), &helper.name, |begin| {
         process::undisturbed(|| look(helper, engine, begin))
     })
 }

@@ -1,8 +1,12 @@
 //! Memory that CUPTI writes records to.
 //!
 //! CUPTI may ask for a buffer at any time and must get one: libraries before CUDA 12.9 crash otherwise. Within the
-//! budget it gets large buffers, which are reused. Beyond the budget it gets small ones; their records are counted and
+//! budget it gets buffers whose records are read, and which are reused. Beyond the budget their records are counted and
 //! discarded, so that the backlog stays bounded. Buffers that wait to be read belong to the budget, too.
+//!
+//! CUPTI 13 holds a buffer for each thread that makes calls (attribute 9, on by default in 13.0). So the first buffers
+//! that it holds are large, and the more it holds, the smaller is the next one: the default budget is enough for a
+//! thousand threads.
 //!
 //! CUPTI asks on threads that launch. New memory costs such a thread a page fault for every 19 launches. One touched
 //! buffer is therefore kept ready.
@@ -13,9 +17,13 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use parking_lot::Mutex;
 
-/// Bytes of a buffer within the budget (`LARGE`) and beyond it (`SMALL`).
+/// Bytes of a large buffer, of one while CUPTI holds several, and of one while it holds many or beyond the budget.
 const LARGE: usize = 4 << 20;
+const MEDIUM: usize = 512 << 10;
 const SMALL: usize = 64 << 10;
+/// So many buffers that CUPTI holds are several, and many.
+const SEVERAL: usize = 4;
+const MANY: usize = 32;
 
 /// CUPTI aligns records to 8 bytes. Buffers of two threads share no cache line.
 const ALIGNMENT: usize = 64;
@@ -29,25 +37,24 @@ pub(crate) enum Role {
     Scratch,
 }
 
-impl Role {
-    const fn bytes(self) -> usize {
-        match self {
-            Self::Kept => LARGE,
-            Self::Scratch => SMALL,
-        }
-    }
+/// Memory for records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Buffer {
+    address: usize,
+    bytes: usize,
+    role: Role,
 }
 
 /// All buffers of the process: a request of CUPTI does not name the profiler.
 pub(crate) struct Pool(Mutex<Buffers>);
 
 struct Buffers {
-    /// The allowed number of large buffers, and the present number.
+    /// The allowed bytes of buffers that are read, and the present bytes.
     most: usize,
-    large: usize,
-    /// Addresses of buffers that are free (`idle`) and that CUPTI holds (`out`).
-    idle: Vec<(usize, Role)>,
-    out: Vec<(usize, Role)>,
+    kept: usize,
+    /// Buffers that are free (`idle`) and that CUPTI holds (`out`).
+    idle: Vec<Buffer>,
+    out: Vec<Buffer>,
     /// Whether idle buffers are kept.
     is_in_use: bool,
 }
@@ -55,20 +62,19 @@ struct Buffers {
 /// A buffer that CUPTI has handed back. It returns to the pool when this value is dropped.
 pub struct Filled {
     pool: &'static Pool,
-    address: usize,
-    role: Role,
+    buffer: Buffer,
     valid: usize,
 }
 
 impl Filled {
     pub(super) fn role(&self) -> Role {
-        self.role
+        self.buffer.role
     }
 
     /// Its records.
     pub(super) fn bytes(&mut self) -> &mut [u8] {
-        let buffer = std::ptr::with_exposed_provenance_mut(self.address);
-        // SAFETY: the buffer has `role.bytes()` bytes, `valid` is at most that, and every byte was zeroed at
+        let buffer = std::ptr::with_exposed_provenance_mut(self.buffer.address);
+        // SAFETY: the buffer has `bytes` bytes, `valid` is at most that, and every byte was zeroed at
         // allocation. CUPTI no longer writes it, and it is in no list until this value is dropped: nobody else has it
         // while `self` is borrowed.
         unsafe { std::slice::from_raw_parts_mut(buffer, self.valid) }
@@ -83,55 +89,58 @@ impl std::fmt::Debug for Filled {
 
 impl Drop for Filled {
     fn drop(&mut self) {
-        self.pool.0.lock().put_back(self.address, self.role);
+        self.pool.0.lock().put_back(self.buffer);
     }
 }
 
 impl Pool {
     pub(crate) const fn new() -> Self {
-        Self(Mutex::new(Buffers { most: 2, large: 0, idle: Vec::new(), out: Vec::new(), is_in_use: true }))
+        Self(Mutex::new(Buffers { most: 2 * LARGE, kept: 0, idle: Vec::new(), out: Vec::new(), is_in_use: true }))
     }
 
     /// Sets the budget, of at least two large buffers.
     pub(crate) fn allow(&self, bytes: usize) {
         let mut buffers = self.0.lock();
-        buffers.most = (bytes / LARGE).max(2);
+        buffers.most = bytes.max(2 * LARGE);
         buffers.is_in_use = true;
     }
 
-    /// Allocates a large buffer for the next request, if the budget allows one more. Call it on a thread that nobody
-    /// waits for.
+    /// Allocates a buffer for the next request, if the budget allows one more. Call it on a thread that nobody waits
+    /// for.
     pub(crate) fn prepare(&self) {
-        let lacks = |buffers: &Buffers| !buffers.has(Role::Kept) && buffers.large < buffers.most && buffers.is_in_use;
-        if lacks(&self.0.lock()) {
-            let address = make(Role::Kept); // without the lock: this takes a while
-            let mut buffers = self.0.lock();
-            buffers.large += usize::from(address != 0); // perhaps one beyond the budget, which is freed below
-            let is_wanted = buffers.large <= buffers.most && buffers.is_in_use;
-            match address {
-                0 => {}
-                address if is_wanted => buffers.idle.push((address, Role::Kept)),
-                address => buffers.free(address, Role::Kept),
-            }
+        let lacking = |buffers: &Buffers| {
+            let bytes = buffers.next_bytes();
+            let lacks = buffers.idle_one(bytes).is_none() && buffers.kept + bytes <= buffers.most && buffers.is_in_use;
+            lacks.then_some(bytes)
+        };
+        let Some(bytes) = lacking(&self.0.lock()) else { return };
+        let Some(made) = make(bytes, Role::Kept) else { return }; // without the lock: this takes a while
+        let mut buffers = self.0.lock();
+        buffers.kept += bytes; // perhaps beyond the budget; then it is freed
+        if buffers.kept <= buffers.most && buffers.is_in_use {
+            buffers.idle.push(made);
+        } else {
+            buffers.free(made);
         }
     }
 
     /// A buffer for CUPTI and its size. Null only where the system has no memory left.
     pub(crate) fn take(&self) -> (*mut u8, usize) {
         let mut buffers = self.0.lock();
-        let role = if buffers.has(Role::Kept) || buffers.large < buffers.most { Role::Kept } else { Role::Scratch };
-        match buffers.take(role) {
-            0 => (std::ptr::with_exposed_provenance_mut(buffers.take(Role::Scratch)), SMALL),
-            address => (std::ptr::with_exposed_provenance_mut(address), role.bytes()),
-        }
+        let Some(taken) = buffers.take_kept().or_else(|| buffers.take_scratch()) else {
+            return (std::ptr::null_mut(), 0);
+        };
+        kind_of_first(taken.address).store(0, Ordering::Relaxed);
+        buffers.out.push(taken);
+        (std::ptr::with_exposed_provenance_mut(taken.address), taken.bytes)
     }
 
     /// Takes a buffer back from CUPTI, with `valid` bytes of records; `None` if the buffer was not handed out here.
     pub(crate) fn take_back(&'static self, buffer: *mut u8, valid: usize) -> Option<Filled> {
         let mut buffers = self.0.lock();
-        let place = buffers.out.iter().position(|(address, _)| *address == buffer.addr())?;
-        let (address, role) = buffers.out.swap_remove(place);
-        Some(Filled { pool: self, address, role, valid: valid.min(role.bytes()) })
+        let place = buffers.out.iter().position(|out| out.address == buffer.addr())?;
+        let buffer = buffers.out.swap_remove(place);
+        Some(Filled { pool: self, buffer, valid: valid.min(buffer.bytes) })
     }
 
     /// Number of buffers that CUPTI holds.
@@ -141,7 +150,7 @@ impl Pool {
 
     /// Number of those buffers that contain records. CUPTI may keep an empty buffer for ever.
     pub(crate) fn holding(&self) -> usize {
-        let holds = |(address, _): &&(usize, Role)| kind_of_first(*address).load(Ordering::Relaxed) != 0;
+        let holds = |out: &&Buffer| kind_of_first(out.address).load(Ordering::Relaxed) != 0;
         self.0.lock().out.iter().filter(holds).count()
     }
 
@@ -149,49 +158,73 @@ impl Pool {
     pub(crate) fn release(&self) {
         let mut buffers = self.0.lock();
         buffers.is_in_use = false;
-        for (address, role) in std::mem::take(&mut buffers.idle) {
-            buffers.free(address, role);
+        for idle in std::mem::take(&mut buffers.idle) {
+            buffers.free(idle);
         }
     }
 }
 
 impl Buffers {
-    fn has(&self, wanted: Role) -> bool {
-        self.idle.iter().any(|(_, role)| *role == wanted)
-    }
-
-    /// The address of an idle or new buffer; 0 if the system has no memory.
-    fn take(&mut self, wanted: Role) -> usize {
-        let address = match self.idle.iter().rposition(|(_, role)| *role == wanted) {
-            Some(place) => self.idle.swap_remove(place).0,
-            None => {
-                let address = make(wanted);
-                self.large += usize::from(wanted == Role::Kept && address != 0);
-                address
-            }
-        };
-        if address != 0 {
-            kind_of_first(address).store(0, Ordering::Relaxed);
-            self.out.push((address, wanted));
+    /// Bytes of the next buffer within the budget.
+    fn next_bytes(&self) -> usize {
+        match self.out.len() {
+            ..SEVERAL => LARGE,
+            SEVERAL..MANY => MEDIUM,
+            MANY.. => SMALL,
         }
-        address
     }
 
-    /// The caller has removed the address from every list.
-    fn put_back(&mut self, address: usize, role: Role) {
+    /// The place of an idle buffer of so many bytes that is read.
+    fn idle_one(&self, bytes: usize) -> Option<usize> {
+        self.idle.iter().rposition(|idle| idle.role == Role::Kept && idle.bytes == bytes)
+    }
+
+    /// An idle or new buffer within the budget, a small one if there is no more room.
+    fn take_kept(&mut self) -> Option<Buffer> {
+        let bytes = self.next_bytes();
+        self.take_of(bytes).or_else(|| self.take_of(SMALL))
+    }
+
+    /// An idle or new buffer of so many bytes. Larger idle ones make room for it.
+    fn take_of(&mut self, bytes: usize) -> Option<Buffer> {
+        if let Some(place) = self.idle_one(bytes) {
+            return Some(self.idle.swap_remove(place));
+        }
+        while self.kept + bytes > self.most {
+            let larger = self.idle.iter().position(|idle| idle.role == Role::Kept && idle.bytes > bytes)?;
+            let larger = self.idle.swap_remove(larger);
+            self.free(larger);
+        }
+        let made = make(bytes, Role::Kept)?;
+        self.kept += bytes;
+        Some(made)
+    }
+
+    /// An idle or new buffer beyond the budget.
+    fn take_scratch(&mut self) -> Option<Buffer> {
+        match self.idle.iter().rposition(|idle| idle.role == Role::Scratch) {
+            Some(place) => Some(self.idle.swap_remove(place)),
+            None => make(SMALL, Role::Scratch),
+        }
+    }
+
+    /// The caller has removed the buffer from every list.
+    fn put_back(&mut self, buffer: Buffer) {
         if self.is_in_use {
-            self.idle.push((address, role));
+            self.idle.push(buffer);
         } else {
-            self.free(address, role);
+            self.free(buffer);
         }
     }
 
-    /// The caller has removed the address from every list.
-    fn free(&mut self, address: usize, role: Role) {
-        self.large -= usize::from(role == Role::Kept);
-        // SAFETY: the address came from `make` with this role. It has left its only list or its `Filled`, so nobody has
-        // a slice of it.
-        unsafe { dealloc(std::ptr::with_exposed_provenance_mut(address), layout(role)) };
+    /// The caller has removed the buffer from every list.
+    fn free(&mut self, buffer: Buffer) {
+        if buffer.role == Role::Kept {
+            self.kept -= buffer.bytes;
+        }
+        // SAFETY: the address came from `make` with these bytes. It has left its only list or its `Filled`, so nobody
+        // has a slice of it.
+        unsafe { dealloc(std::ptr::with_exposed_provenance_mut(buffer.address), layout(buffer.bytes)) };
     }
 }
 
@@ -203,15 +236,17 @@ fn kind_of_first<'a>(address: usize) -> &'a AtomicU32 {
     unsafe { AtomicU32::from_ptr(std::ptr::with_exposed_provenance_mut(address)) }
 }
 
-/// The address of a new, zeroed buffer; 0 if the system has no memory.
-fn make(role: Role) -> usize {
+/// A new, zeroed buffer; `None` if the system has no memory.
+fn make(bytes: usize, role: Role) -> Option<Buffer> {
     // SAFETY: the layout is not empty. Zeroing makes all bytes readable, even those that CUPTI does not write.
-    unsafe { alloc_zeroed(layout(role)) }.expose_provenance()
+    let address = unsafe { alloc_zeroed(layout(bytes)) }.expose_provenance();
+    (address != 0).then_some(Buffer { address, bytes, role })
 }
 
-const fn layout(role: Role) -> Layout {
+/// The layout of a buffer of one of the three sizes.
+const fn layout(bytes: usize) -> Layout {
     // SAFETY: the alignment is a power of two, and the sizes are multiples of it far below `isize::MAX`.
-    unsafe { Layout::from_size_align_unchecked(role.bytes(), ALIGNMENT) }
+    unsafe { Layout::from_size_align_unchecked(bytes, ALIGNMENT) }
 }
 
 #[cfg(test)]
@@ -245,7 +280,29 @@ mod tests {
         pool.release();
         again.iter().for_each(|(buffer, _)| drop(pool.take_back(*buffer, 0)));
         let buffers = pool.0.lock();
-        assert_eq!((buffers.large, buffers.idle.len(), buffers.out.len()), (0, 0, 0));
+        assert_eq!((buffers.kept, buffers.idle.len(), buffers.out.len()), (0, 0, 0));
+    }
+
+    #[test]
+    fn a_thousand_threads_each_hold_one_within_the_default_budget() {
+        let pool = pool(24);
+        let taken: Vec<(*mut u8, usize)> = (0..1_000).map(|_| pool.take()).collect();
+        let counts = [LARGE, MEDIUM, SMALL].map(|bytes| taken.iter().filter(|(_, size)| *size == bytes).count());
+        assert_eq!(counts, [SEVERAL, MANY - SEVERAL, 1_000 - MANY]);
+        let kept =
+            |(buffer, _): &(*mut u8, usize)| pool.take_back(*buffer, 8).expect("handed out").role() == Role::Kept;
+        assert!(taken.iter().all(kept));
+        assert!(pool.0.lock().kept <= 24 * LARGE);
+    }
+
+    #[test]
+    fn idle_buffers_make_room_for_smaller_ones() {
+        let pool = pool(8);
+        let first: Vec<_> = (0..MANY).map(|_| pool.take()).collect();
+        first[..SEVERAL].iter().for_each(|(buffer, _)| drop(pool.take_back(*buffer, 8)));
+        assert_eq!((0..100).map(|_| pool.take().1).max(), Some(MEDIUM));
+        let buffers = pool.0.lock();
+        assert!(buffers.out.iter().all(|out| out.role == Role::Kept) && buffers.kept <= 8 * LARGE);
     }
 
     #[test]
@@ -257,9 +314,9 @@ mod tests {
         drop(filled.pop());
         assert_eq!([pool.take().1, pool.take().1], [LARGE, SMALL]);
         pool.release();
-        assert_eq!(pool.0.lock().large, 3);
+        assert_eq!(pool.0.lock().kept, 3 * LARGE);
         drop(filled);
-        assert_eq!(pool.0.lock().large, 1, "with the session goes what was read");
+        assert_eq!(pool.0.lock().kept, LARGE, "with the session goes what was read");
     }
 
     #[test]
@@ -267,7 +324,7 @@ mod tests {
         let pool = pool(2);
         let counts = || {
             let buffers = pool.0.lock();
-            (buffers.idle.len(), buffers.large)
+            (buffers.idle.len(), buffers.kept / LARGE)
         };
         (0..2).for_each(|_| pool.prepare());
         assert_eq!(counts(), (1, 1));
