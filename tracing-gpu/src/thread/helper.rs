@@ -204,8 +204,8 @@ impl Helper {
 }
 
 impl Burst {
-    /// The node of a call now, before which the thread has so many notes. `sleeps` tells how often this thread has gone to sleep. `find` looks for the range that
-    /// waits, and returns the time, too.
+    /// The node of a call now, before which the thread has so many notes. `sleeps` tells how often this thread has gone
+    /// to sleep. `find` looks for the range that waits, and returns the time, too.
     fn node(
         &mut self,
         (now, notes): (Ticks, usize),
@@ -277,8 +277,8 @@ mod tests {
         Found::One(Waiter { thread, standing, node: 100 + standing.place.node() })
     }
 
-    /// A helper with a pause of 30 and a quiet time of 100, which makes calls at given moments. Before each it has slept
-    /// or not.
+    /// A helper with a pause of 30 and a quiet time of 100, which makes calls at given moments. Before each call it has
+    /// slept or not.
     #[derive(Default)]
     struct Calls {
         burst: Burst,

@@ -198,6 +198,12 @@ fn line(
         },
         integer(figures.instances, options.thousands),
     ];
+    // The row of a helper thread, which was never entered.
+    if figures.calls == 0 && figures.instances == 0 && figures.total_ns == 0 && busy.total_ns.is_some() {
+        let of_gpu = 2..7; // with what is awaited
+        let others = cells.iter_mut().enumerate().filter(|(cell, _)| !of_gpu.contains(cell));
+        others.for_each(|(_, text)| text.clear());
+    }
     cells.extend(appended.iter().map(|(place, column)| match node.shown().get(*place) {
         _ if entry.folded > 0 => String::new(),
         Some(Some(figure)) if column.unit == Unit::Ns => human(*figure),

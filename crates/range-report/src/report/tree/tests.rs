@@ -257,6 +257,19 @@ fn busy_times_at_80_columns() {
 }
 
 #[test]
+fn the_row_of_a_helper_thread_has_no_times_of_the_host() {
+    let mut backward = node("backward", 40, 113_700_000, 113_700_000, vec![node("[thread pt]", 0, 0, 0, vec![])]);
+    let work = |operations| GpuWork::new(operations, 44_110_000, 44_110_000);
+    backward.gpu = Some(NodeWork::new(GpuWork::default(), work(1_040)));
+    backward.children[0].gpu = Some(NodeWork::new(work(1_040), work(1_040)));
+    let mut summary = summary(vec![backward]);
+    summary.gpu = Some(range_model::GpuActivity::default());
+    let text = tree(&summary, &RenderOptions::default().width(100));
+    let row = " G                     44.11 ms   44.11 ms                                           [thread pt]\n";
+    assert!(text.contains(row), "{text}");
+}
+
+#[test]
 fn busy_and_stream_times_at_200_columns() {
     let expected = "
  ** Phase Tree (tree):
