@@ -14,6 +14,9 @@
 //! A burst begins with a thread's first call, and with one before which the thread slept for [`PAUSE`] or longer: a
 //! helper sleeps until it gets work. Calls in ranges of its own begin no burst. The process's main thread is no helper.
 //!
+//! A thread that also works by itself is no helper: one of whose bursts more begin beside open ranges that do not wait
+//! than while one waits.
+//!
 //! Looks are paid by the calls that make them: after a look that found nobody, a hundred times its duration passes
 //! before the next one.
 
@@ -33,6 +36,8 @@ use crate::session::catalog::ROOT;
 const PAUSE: Duration = Duration::from_micros(30);
 /// The time without a call before a range that waits for the first time.
 const QUIET: Duration = Duration::from_micros(100);
+/// So many bursts more may begin while nobody waits: who waits may not sleep yet at the first call.
+const ALONE: u64 = 3;
 /// The largest number of rows that are remembered because they waited, or did not.
 const ROWS: usize = 16;
 /// What passes after a look in vain, in durations of that look, and at most in pauses. A look lasts long where the
@@ -57,6 +62,9 @@ struct Burst {
     waiter: Option<Waiter>,
     /// The next look may come then.
     next_look: Ticks,
+    /// Bursts that began while a range waited, and while none of the open ones did.
+    served: u64,
+    alone: u64,
     /// Labels of two ranges that both waited at the last look.
     rivals: Option<[u32; 2]>,
     undecided: Undecided,
@@ -68,6 +76,8 @@ pub(super) struct Begin {
     /// The last call before it, and its first.
     before: Ticks,
     at: Ticks,
+    /// Whether the burst counts as one while nobody waits.
+    is_alone: bool,
     /// When the range was entered that waited last.
     last_waiter: Ticks,
     /// Rows that have waited for this helper, the latest first.
@@ -221,18 +231,20 @@ impl Burst {
             return waiter.node;
         }
         let gone = self.waiter.take();
-        if before == 0 || slept && is_next {
-            (self.begin.before, self.begin.at) = (before, now);
+        let begins = before == 0 || slept && is_next;
+        if begins {
+            (self.begin.before, self.begin.at, self.begin.is_alone) = (before, now, false);
         } else if let Some(gone) = gone {
             self.begin.distrust(gone.standing.place); // the burst goes on
         }
         if now >= self.next_look {
             let (found, after) = find(&self.begin);
+            let found = if self.is_alone(begins, &found) { Found::Nobody } else { found };
             let _in_the_look = self.has_slept(&sleeps);
             (self.rivals, self.waiter) = match found {
                 Found::One(waiter) => (None, Some(waiter)),
                 Found::Two(rivals) => (Some(rivals), None),
-                Found::Nobody => (None, None),
+                Found::Nobody | Found::NoRange => (None, None),
             };
             if let Some(waiter) = &self.waiter {
                 self.begin.remember(waiter.standing);
@@ -246,6 +258,19 @@ impl Burst {
         self.waiter.as_ref().map_or(ROOT, |waiter| waiter.node)
     }
 
+    /// Whether the thread works by itself, after this look at the begin of a burst or later in it.
+    fn is_alone(&mut self, begins: bool, found: &Found) -> bool {
+        let was_alone = std::mem::take(&mut self.begin.is_alone);
+        match found {
+            Found::Nobody if begins => (self.alone, self.begin.is_alone) = (self.alone + 1, true),
+            Found::One(_) if begins || was_alone => {
+                (self.served, self.alone) = (self.served + 1, self.alone - u64::from(was_alone));
+            }
+            _ => self.begin.is_alone = was_alone,
+        }
+        self.alone > self.served + ALONE
+    }
+
     /// Whether the thread has gone to sleep since the last pause.
     fn has_slept(&mut self, sleeps: impl Fn() -> u64) -> bool {
         let now = sleeps();
@@ -253,8 +278,9 @@ impl Burst {
     }
 }
 
-/// What a look found: the range that waits, or the labels of two.
+/// What a look found: no open range, none that waits, the one that waits, or the labels of two.
 pub(super) enum Found {
+    NoRange,
     Nobody,
     One(Waiter),
     Two([u32; 2]),
@@ -355,6 +381,25 @@ mod tests {
         assert_eq!(calls.call(1_000, true, Some(waiter)), 101);
         calls.burst.waiter = None; // it made calls of its own
         assert_eq!(calls.call(2_000, true, Some(waiter)), 101);
+    }
+
+    #[test]
+    fn a_thread_that_works_by_itself_is_no_helper() {
+        let mut calls = Calls::default();
+        let burst = |calls: &mut Calls, waits: bool| {
+            let at = calls.burst.last + 20_000;
+            calls.burst.waiter = None; // it ended with the burst
+            calls.call(at, true, waits.then(|| waiting(1, at - 1)))
+        };
+        assert_eq!((0..3).map(|_| burst(&mut calls, false)).max(), Some(ROOT));
+        assert_eq!(burst(&mut calls, true), 101, "perhaps who waited did not sleep yet");
+        assert_eq!((0..3).map(|_| burst(&mut calls, false)).max(), Some(ROOT));
+        assert_eq!([(); 3].map(|()| burst(&mut calls, true)), [ROOT, 101, 101]);
+        for _ in 0..5 {
+            assert_eq!(burst(&mut calls, false), ROOT);
+            let at = calls.burst.last;
+            assert_eq!(calls.call(at + 5_000, false, Some(waiting(1, at - 1))), 101, "a moment later");
+        }
     }
 
     #[test]

@@ -23,15 +23,21 @@ pub(crate) fn waiting_node(helper: &ThreadState, engine: &Engine) -> u32 {
 
 /// Looks for the range that waits for a burst.
 fn look(helper: &ThreadState, engine: &Engine, begin: &Begin) -> Found {
+    let mut is_any_open = false;
     let others = engine.states().filter(|thread| thread.index != helper.index);
     let mut waiting = others.filter_map(|thread| {
-        let standing =
-            thread.watched().standing().filter(|standing| begin.may_come_of(standing.place, standing.start))?;
-        (sleeps(thread.thread_id()) && thread.watched().standing() == Some(standing)).then_some((thread, standing))
+        let standing = thread.watched().standing().inspect(|_| is_any_open = true)?;
+        let waits = begin.may_come_of(standing.place, standing.start)
+            && sleeps(thread.thread_id())
+            && thread.watched().standing() == Some(standing);
+        waits.then_some((thread, standing))
     });
-    let Some((thread, standing)) = waiting.next() else { return Found::Nobody };
+    let found = (waiting.next(), waiting.next());
+    let (Some((thread, standing)), other) = found else {
+        return if is_any_open { Found::Nobody } else { Found::NoRange };
+    };
     let label = |thread: &ThreadState, place| thread.identity(place).map_or(0, |identity| identity.key.label);
-    if let Some((other, beside)) = waiting.next() {
+    if let Some((other, beside)) = other {
         return Found::Two([label(thread, standing.place), label(other, beside.place)]);
     }
     match row(helper, standing.place.node()) {
