@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { OK = 0, INVALID_PARAMETER = 1, OUT_OF_ORDER = 7, END = 12, INVALID_KIND = 21, MOST = 64, CALLS = 900 };
+enum { OK = 0, INVALID_PARAMETER = 1, OUT_OF_ORDER = 7, END = 12, INVALID_KIND = 21, MOST = 512, CALLS = 900 };
 
 static void (*on_call)(void *, uint32_t, uint32_t, const void *);
 static void *user;
