@@ -100,6 +100,16 @@ fn helper<'scope>(
     gpu: &'scope Gpu<'_>,
     name: String,
 ) -> (Sender<Job>, u32) {
+    lingering_helper(scope, gpu, name, 0)
+}
+
+/// The same; it makes so many calls after each answer.
+fn lingering_helper<'scope>(
+    scope: &'scope std::thread::Scope<'scope, '_>,
+    gpu: &'scope Gpu<'_>,
+    name: String,
+    late: u64,
+) -> (Sender<Job>, u32) {
     let (give, jobs): (Sender<Job>, Receiver<Job>) = channel();
     let (tell, told) = channel();
     let work = move || {
@@ -109,6 +119,7 @@ fn helper<'scope>(
             compute(PREPARATION);
             (0..launches).for_each(|_| gpu.launch());
             done.send(()).expect("somebody waits");
+            (0..late).for_each(|_| gpu.launch());
         }
     };
     std::thread::Builder::new().name(name).spawn_scoped(scope, work).expect("a thread");
@@ -164,6 +175,46 @@ fn in_one_range(program: &mut Program<'_>) {
     *program.certain.entry(program.path("all", "backward")).or_default() += of_helper;
 }
 
+/// One helper works for a range that then goes on by itself, and for ranges of another thread meanwhile. After each
+/// answer it makes a few calls more.
+fn shared(program: &mut Program<'_>) {
+    let (jobs, launches, late) = (1 + program.below(9), 20 + program.below(90), program.below(9));
+    let (gpu, first) = (program.gpu, program.name("first"));
+    std::thread::scope(|scope| {
+        let (give, thread) = lingering_helper(scope, gpu, program.name("serves"), late);
+        let (end, ended) = channel::<()>();
+        let (tell, told) = channel();
+        let give_first = give.clone();
+        scope.spawn(move || {
+            info_span!("range", nvtx.name = first).in_scope(|| {
+                let (job, done) = job(3);
+                give_first.send(job).expect("a helper");
+                done.recv().expect("an answer");
+                tell.send(()).expect("somebody waits");
+                while ended.try_recv().is_err() {
+                    compute(PREPARATION);
+                }
+            });
+        });
+        told.recv().expect("an answer");
+        for _ in 0..jobs {
+            until_it_sleeps(thread);
+            compute(PREPARATION);
+            let (job, done) = job(launches);
+            info_span!("range", nvtx.name = program.name("second")).in_scope(|| {
+                give.send(job).expect("a helper");
+                done.recv().expect("an answer");
+            });
+        }
+        end.send(()).expect("somebody waits");
+        drop(give);
+    });
+    *program.certain.entry(program.path("first", "serves")).or_default() += 3;
+    *program.possible.entry(program.path("first", "serves")).or_default() += late;
+    *program.certain.entry(program.path("second", "serves")).or_default() += jobs * launches;
+    *program.possible.entry(program.path("second", "serves")).or_default() += jobs * late;
+}
+
 /// A range waits for the end of a thread that it began, which opens a range itself.
 fn join(program: &mut Program<'_>) {
     let (launches, inside) = (1 + program.below(90), program.below(9));
@@ -209,14 +260,32 @@ fn two_wait(program: &mut Program<'_>) {
     });
 }
 
-/// A thread launches without a pause, before a range opens that waits for something else, and meanwhile.
+/// How often this thread has gone to sleep.
+fn sleeps() -> i64 {
+    // SAFETY: zeros are a value of the struct, and the call writes one.
+    unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage);
+        usage.ru_nvcsw
+    }
+}
+
+/// A thread launches without a pause, before a range opens that waits for something else, and meanwhile. On a busy
+/// machine it may sleep all the same, in a lock of a moment: then nobody can tell it from a helper.
 fn unrelated(program: &mut Program<'_>) {
     let (gpu, stop) = (program.gpu, AtomicBool::new(false));
     let begun = AtomicBool::new(false);
+    let slept = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let work = || {
+            let (mut last, mut before) = (Instant::now(), sleeps());
             while !stop.load(SeqCst) {
                 gpu.launch();
+                let now = sleeps();
+                if now != before && last.elapsed() > Duration::from_micros(30) {
+                    slept.store(true, SeqCst);
+                }
+                (last, before) = (Instant::now(), now);
                 begun.store(true, SeqCst);
             }
         };
@@ -237,6 +306,9 @@ fn unrelated(program: &mut Program<'_>) {
         other.join().expect("no panic");
         stop.store(true, SeqCst);
     });
+    if slept.load(SeqCst) {
+        program.possible.insert(program.path("elsewhere", "busy"), u64::MAX / 2);
+    }
 }
 
 /// An event loop whose range is open, and a wait with a time limit.
@@ -342,8 +414,8 @@ fn main_launches(program: &mut Program<'_>) {
     });
 }
 
-const KINDS: [fn(&mut Program<'_>); 8] =
-    [turns, in_one_range, join, two_wait, unrelated, event_loop, outlives, main_launches];
+const KINDS: [fn(&mut Program<'_>); 9] =
+    [turns, in_one_range, shared, join, two_wait, unrelated, event_loop, outlives, main_launches];
 
 pub(crate) fn helpers(fake: &Fake, tier: &str) {
     let profiler: Profiler = start(Profiler::builder().gpu(tracing_gpu::Gpu::Cupti).output(Output::None), tier);
@@ -382,6 +454,10 @@ fn add(node: &TreeNode, above: &str, found: &mut Truth) {
     let own = node.gpu.as_ref().map_or(0, |work| work.own.operations);
     if own > 0 {
         found.insert(path.clone(), own);
+    }
+    if node.name.starts_with("[thread ") {
+        let kernels = node.gpu.iter().flat_map(|work| &work.kernels);
+        assert_eq!(kernels.map(|kernel| (kernel.executions, kernel.sum_ns)).collect::<Vec<_>>(), [(own, 10 * own)]);
     }
     node.children.iter().for_each(|child| add(child, &path, found));
 }

@@ -12,7 +12,6 @@ use super::strays::Strays;
 use crate::process;
 use crate::session::catalog::ROOT;
 use crate::thread::engine::Engine;
-use crate::thread::state::ThreadState;
 use crate::thread::waiting::waiting_node;
 
 /// The data that each call needs, in one cache line. Nothing happens before the session is known.
@@ -84,8 +83,7 @@ impl Sink for Entry {
         if self.collecting.get().is_none() || forks::is_child() {
             return ROOT;
         }
-        let outside = |thread: &ThreadState| waiting_node(thread, self.engine);
-        self.engine.calling_thread().map_or(ROOT, |thread| thread.innermost_node(outside))
+        self.engine.calling_thread().map_or(ROOT, |thread| thread.innermost_node())
     }
 
     fn changed(&self, change: GraphChange) {

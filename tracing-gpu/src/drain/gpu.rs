@@ -5,7 +5,7 @@ use gpu_activity::totals::{self, Captured, Replays, add_count, add_work};
 use range_model::stats::{Distribution, Keyed, Lean, Named, order};
 use range_model::{
     ApiCallStats, CapturedKernel, CapturedWork, GpuActivity, GpuWork, GraphWork, KernelStats, MemoryStats, NodeCalls,
-    NodeWork, ProjectionStats, RangeKernelStats, Sizes, Summary, TreeNode,
+    NodeKernel, NodeWork, ProjectionStats, RangeKernelStats, Sizes, Summary, TreeNode,
 };
 
 use super::cursor::Reader;
@@ -24,11 +24,12 @@ pub(super) struct Gpu {
     session: &'static Session,
     all: ActivityTotals,
     graphs: Keyed<u32, GraphWork>,
+    kernels: Keyed<u32, Vec<NodeKernel>>,
 }
 
 impl Gpu {
     pub(super) fn new(collector: &'static Collector, session: &'static Session) -> Self {
-        Self { collector, session, all: ActivityTotals::default(), graphs: Keyed::default() }
+        Self { collector, session, all: ActivityTotals::default(), graphs: Keyed::default(), kernels: Keyed::default() }
     }
 }
 
@@ -48,6 +49,7 @@ impl Part for Gpu {
 
     fn count(&mut self, _: &mut Nodes, names: &Names) {
         self.graphs = graphs(&self.all, names);
+        self.kernels = helped_kernels(&self.all);
     }
 
     fn has(&self, node: u32) -> bool {
@@ -56,6 +58,9 @@ impl Part for Gpu {
 
     fn show(&self, id: u32, node: &mut TreeNode, _: &Nodes, _: Rate) {
         node.gpu = work_of(&self.all, &self.graphs, id);
+        if let Some((work, kernels)) = node.gpu.as_mut().zip(self.kernels.get(&id)) {
+            work.kernels.clone_from(kernels);
+        }
     }
 
     fn finish(&mut self, run: &Run<'_>, _: &mut Reader<'_>, summary: &mut Summary) {
@@ -94,6 +99,9 @@ fn join(all: &mut ActivityTotals, joined: &Joined) {
         let [node, span, base] = [node, span, base].map(|node| joined.node(node));
         add_count(all.totals.captured_kernels.row((node, Capture { span, base }, kernel)), other);
     }
+    for ((node, kernel), other) in std::mem::take(&mut all.totals.helped_kernels) {
+        add_count(all.totals.helped_kernels.row((joined.node(node), kernel)), other);
+    }
     for ((tid, range, kernel), other) in std::mem::take(&mut all.totals.range_kernels) {
         let range = range.map(|(label, style)| (joined.label(label), style));
         let sum = all.totals.range_kernels.row((tid, range, kernel));
@@ -115,6 +123,17 @@ fn work_of(all: &ActivityTotals, graphs: &Keyed<u32, GraphWork>, node: u32) -> O
     work.calls = calls.into_iter().map(|((name, _), (calls, total_ns))| NodeCalls::new(name, calls, total_ns)).in_vec();
     work.graphs = graphs.get(&node).cloned().unwrap_or_default();
     Some(work)
+}
+
+/// By row of a helper thread, the kernels that it launched.
+#[inline(never)]
+fn helped_kernels(all: &ActivityTotals) -> Keyed<u32, Vec<NodeKernel>> {
+    let mut rows: Keyed<u32, Counts> = Keyed::default();
+    for (&(node, kernel), &counted) in all.totals.helped_kernels.iter() {
+        add_count(rows.row(node).row((all.kernel(kernel), 0)), counted); // two modules may each have one of this name
+    }
+    let kernel = |((name, _), (executions, sum_ns))| NodeKernel::new(name, executions, sum_ns);
+    rows.into_iter().map(|(node, kernels)| (node, kernels.into_iter().map(kernel).in_vec())).collect()
 }
 
 /// By node, the replays that were launched directly in it, and what they ran by the spans that captured it.

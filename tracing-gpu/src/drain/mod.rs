@@ -94,7 +94,7 @@ fn parts(
         }
         if let Some(collector) = collector {
             parts.push(Box::new(gpu::Gpu::new(collector, session)));
-            parts.push(Box::new(helpers::Helpers::default()));
+            parts.push(Box::new(helpers::Helpers));
         }
     }
     #[cfg(not(feature = "cuda"))]

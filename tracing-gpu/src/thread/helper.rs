@@ -1,24 +1,22 @@
 //! The work of helper threads: what a thread launches outside of ranges, while a range of another thread waits for it.
 //!
 //! PyTorch launches a backward pass on a thread of its own, while `backward` waits. Such calls count below the range
-//! that waits, in a row that has the helper's name. It is known who waits where one thread alone, of all those with an
-//! open range,
+//! that waits, in a row that has the helper's name.
 //!
-//! - has entered its innermost range before this burst of calls, and [`QUIET`] after the helper's last call before it,
-//!   or sooner in a row that waited for this helper before. The range that waited last may be older;
-//! - has neither entered nor left a range nor made a noted call since the look that found it;
-//! - is in a row that was never left while the helper went on;
-//! - sleeps in a lock or condition without a time limit. A thread that waits for Python's interpreter lock has a limit,
-//!   and one in an event loop sleeps elsewhere.
+//! A helper sleeps until it gets work. So its calls come in *bursts*: one begins with the first call, and with each
+//! before which the thread has slept. The process's main thread is no helper. At the begin of a burst, the innermost
+//! ranges of all threads are looked at. A range waits if
 //!
-//! A burst begins with a thread's first call, and with one before which the thread slept for [`PAUSE`] or longer: a
-//! helper sleeps until it gets work. Calls in ranges of its own begin no burst. The process's main thread is no helper.
+//! - it was entered while the helper slept, or waited for the burst before, too;
+//! - its thread sleeps in a lock or condition without a time limit. A thread that waits for Python's interpreter lock
+//!   has a limit, and one in an event loop sleeps elsewhere.
 //!
-//! A thread that also works by itself is no helper: one of whose bursts more begin beside open ranges that do not wait
-//! than while one waits.
+//! If exactly one range waits, it has the calls of the burst until its thread moves: enters or leaves a range, or makes
+//! a call that is noted. Threads that launch by themselves are told by what they do besides: they go on after the range
+//! ([`Row::is_trusted`]), and they begin to work while none of the open ranges waits ([`ALONE`]).
 //!
-//! Looks are paid by the calls that make them: after a look that found nobody, a hundred times its duration passes
-//! before the next one.
+//! The calls pay for the looks, so there are few: one at the begin of a burst, and more only if that one found nobody
+//! ([`VAIN`], [`NEXT`]).
 
 use std::time::Duration;
 
@@ -31,89 +29,82 @@ use crate::process;
 use crate::record::Place;
 use crate::session::catalog::ROOT;
 
-/// The shortest time between two calls in which the thread may have slept. It may sleep for other reasons, too: a lock,
-/// a page of memory.
+/// The shortest time between two calls in which the thread may have slept. It may also sleep for another reason: a lock
+/// of a moment, a page of memory.
 const PAUSE: Duration = Duration::from_micros(30);
-/// The time without a call before a range that waits for the first time.
+/// The time between the helper's last call and the entry of a range that has not waited for it before. It excludes
+/// ranges that are entered in such a moment.
 const QUIET: Duration = Duration::from_micros(100);
-/// So many bursts more may begin while nobody waits: who waits may not sleep yet at the first call.
-const ALONE: u64 = 3;
-/// The largest number of rows that are remembered because they waited, or did not.
-const ROWS: usize = 16;
-/// What passes after a look in vain, in durations of that look, and at most in pauses. A look lasts long where the
-/// thread is preempted in it.
+/// After a look in vain, so many durations of it pass until the next one in the same burst, and until one at the begin
+/// of a later burst.
 const VAIN: u64 = 100;
-const LONGEST: u64 = 100;
+const NEXT: u64 = 10;
+/// The longest time after a look in vain. A look lasts long if the thread is preempted in it.
+const LONGEST: Duration = Duration::from_millis(10);
+/// A thread is no helper while this number more of its bursts have begun without a range that waits than with one. A
+/// few do so for any helper, because the thread that gives the work may not sleep yet.
+const ALONE: u64 = 3;
+/// Calls after the range has ended that are usual for a helper: it frees memory, or records an event.
+const LATE: u64 = 16;
+/// The largest number of rows, and of names of undecided calls, that a helper remembers.
+const MOST: usize = 16;
 
-/// A thread's memory of its calls outside of ranges.
+/// A thread's memory of its calls outside of ranges. All functions but [`node`](Self::node) may be called on any
+/// thread. None waits for the lock, because a signal handler that ends the process may have interrupted `node`.
 #[derive(Debug, Default)]
 pub(crate) struct Helper(Mutex<Burst>);
 
-/// The latest calls without a long pause.
+/// The latest burst, and what is known from earlier ones.
 #[derive(Debug, Default)]
-struct Burst {
-    begin: Begin,
-    /// The latest call; 0 before the first.
-    last: Ticks,
-    /// Its number of notes before the latest call.
-    notes: usize,
-    /// How often the thread had gone to sleep at the last call after a pause.
-    sleeps: u64,
-    waiter: Option<Waiter>,
-    /// The next look may come then.
-    next_look: Ticks,
-    /// Bursts that began while a range waited, and while none of the open ones did.
-    served: u64,
-    alone: u64,
-    /// Labels of two ranges that both waited at the last look.
-    rivals: Option<[u32; 2]>,
-    undecided: Undecided,
-}
-
-/// The begin of a burst.
-#[derive(Debug, Default)]
-pub(super) struct Begin {
-    /// The last call before it, and its first.
+pub(super) struct Burst {
+    /// The last call before it (0 for none), its first, and its latest.
     before: Ticks,
     at: Ticks,
-    /// Whether the burst counts as one while nobody waits.
-    is_alone: bool,
+    last: Ticks,
+    /// A number that changes with each range of the helper's own in which it makes calls.
+    own_ranges: u64,
+    /// How often the thread had gone to sleep at the last call after a pause.
+    sleeps: u64,
+    /// [`QUIET`] in ticks.
+    quiet: u64,
+    waiter: Option<Waiter>,
+    /// Calls for the waiter in this burst.
+    calls: u64,
+    /// Whether the range that waited for it has ended.
+    is_over: bool,
+    /// Since then: the node of the range, the calls for it, and those after it.
+    late: Option<(u32, u64, u64)>,
     /// When the range was entered that waited last.
     last_waiter: Ticks,
+    /// The next look in this burst may come then, and the next at the begin of a burst.
+    next_look: Ticks,
+    next_begin: Ticks,
+    /// Bursts that began while a range waited, and while none of the open ones did; and whether this is one of those.
+    served: u64,
+    alone: u64,
+    is_alone: bool,
     /// Rows that have waited for this helper, the latest first.
-    rows: Vec<Place>,
-    /// Rows that were left in the middle of a burst, the latest first.
-    distrusted: Vec<Place>,
-    /// [`QUIET`].
-    quiet: u64,
+    rows: Vec<Row>,
+    /// Labels of two ranges that both waited at the last look.
+    rivals: Option<[u32; 2]>,
+    undecided: Vec<Undecided>,
 }
 
-impl Begin {
-    /// Whether a range of this row, which was entered then, may have given the work.
-    pub(super) fn may_come_of(&self, row: Place, entered: Ticks) -> bool {
-        let quiet = if self.before == 0 || self.rows.contains(&row) { 0 } else { self.quiet };
-        !self.distrusted.contains(&row)
-            && entered < self.at
-            && (entered > self.before.saturating_add(quiet) || entered == self.last_waiter)
-    }
-
-    /// Remembers who waited.
-    fn remember(&mut self, standing: Standing) {
-        self.last_waiter = standing.start;
-        keep(&mut self.rows, standing.place);
-    }
-
-    /// A range of this row did not wait for the helper: it was left, and the helper went on.
-    fn distrust(&mut self, row: Place) {
-        keep(&mut self.distrusted, row);
-    }
+/// A row of the tree whose ranges have waited for the helper.
+#[derive(Clone, Copy, Debug)]
+struct Row {
+    /// The node of the ranges, and that of the helper's row below it.
+    range: u32,
+    node: u32,
+    /// Bursts for these ranges, and those that went on for long after the range had ended.
+    served: u64,
+    outlived: u64,
 }
 
-/// Adds a row to those that are remembered.
-fn keep(rows: &mut Vec<Place>, row: Place) {
-    if !rows.contains(&row) {
-        rows.truncate(ROWS - 1);
-        rows.insert(0, row);
+impl Row {
+    /// False if the helper often does not stop when the range ends: then the range waits for something else.
+    fn is_trusted(&self) -> bool {
+        self.outlived == 0 || 2 * self.outlived < self.served
     }
 }
 
@@ -128,8 +119,12 @@ pub(super) struct Waiter {
 
 impl Waiter {
     /// Whether its thread has not moved since.
-    fn waits(&self) -> bool {
+    fn stands(&self) -> bool {
         self.thread.standing() == Some(self.standing)
+    }
+
+    fn range(&self) -> u32 {
+        self.standing.place.node()
     }
 }
 
@@ -157,118 +152,175 @@ pub(super) struct Standing {
     notes: usize,
 }
 
+/// What a look found: no open range, none that waits, the one that waits, or the labels of two.
+pub(super) enum Found {
+    NoRange,
+    Nobody,
+    One(Waiter),
+    Two([u32; 2]),
+}
+
 /// Calls that could belong to either of two ranges, and stayed outside.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Undecided {
-    pub(crate) calls: u64,
-    /// The name of the last helper, and the labels of the last two ranges.
+    /// The window, the helper, and how many.
+    pub(crate) window: Ticks,
     pub(crate) helper: String,
+    pub(crate) calls: u64,
+    /// The labels of the last two ranges.
     pub(crate) between: [u32; 2],
 }
 
+/// The helper at a call.
+pub(super) struct Caller<'a> {
+    pub(super) clock: &'a Clock,
+    pub(super) window: Ticks,
+    pub(super) name: &'a Mutex<String>,
+    /// See [`Burst`].
+    pub(super) own_ranges: u64,
+}
+
 impl Helper {
-    /// The node of a call of this thread now, outside of ranges: see [`Burst::node`]. The thread has so many notes, and
-    /// this name.
-    pub(super) fn node(
-        &self,
-        clock: &Clock,
-        notes: usize,
-        name: &Mutex<String>,
-        find: impl FnOnce(&Begin) -> Found,
-    ) -> u32 {
-        // Another call of the same thread is inside, in a signal handler.
+    /// The node of a call of this thread now, outside of ranges. `find` looks for the range that waits.
+    pub(super) fn node(&self, caller: &Caller<'_>, find: impl FnOnce(&Burst) -> Found) -> u32 {
         let Some(mut burst) = self.0.try_lock() else { return ROOT };
-        burst.begin.quiet = clock.ticks(QUIET);
-        let moment = (clock.now(), notes);
-        let node = burst.node(moment, clock.ticks(PAUSE), process::thread_sleeps, |begin| (find(begin), clock.now()));
-        if burst.undecided.calls > 0 && burst.undecided.helper.is_empty() {
-            burst.undecided.helper.clone_from(&name.lock());
+        let clock = caller.clock;
+        burst.quiet = clock.ticks(QUIET);
+        let limits = [PAUSE, LONGEST].map(|limit| clock.ticks(limit));
+        let node = burst
+            .node((clock.now(), caller.own_ranges), limits, process::thread_sleeps, |burst| (find(burst), clock.now()));
+        if let Some(between) = burst.rivals {
+            burst.count_undecided(caller, between);
         }
         node
     }
 
-    /// The node below which a range stands that this thread enters now, outside of others.
+    /// The node of what this thread does now outside of ranges, other than a call that is noted: it enters a range, or
+    /// changes a graph.
     #[cold]
     #[inline(never)]
-    pub(super) fn node_of_range(&self) -> u32 {
+    pub(super) fn present_node(&self, clock: &Clock) -> u32 {
+        let Some(burst) = self.0.try_lock() else { return ROOT };
+        let is_soon = clock.now().saturating_sub(burst.last) < clock.ticks(PAUSE);
+        let goes_on = || is_soon || process::thread_sleeps() == burst.sleeps;
+        burst.waiter.as_ref().filter(|waiter| waiter.stands() && goes_on()).map_or(ROOT, |waiter| burst.node_of(waiter))
+    }
+
+    /// Calls in this window that stayed outside.
+    pub(crate) fn undecided(&self, window: Ticks) -> Vec<Undecided> {
         let burst = self.0.try_lock();
-        let waiter = burst.as_ref().and_then(|burst| burst.waiter.as_ref());
-        waiter.filter(|waiter| waiter.waits()).map_or(ROOT, |waiter| waiter.node)
-    }
-
-    /// Calls that stayed outside, in this window.
-    pub(crate) fn undecided(&self) -> Undecided {
-        self.0.lock().undecided.clone()
-    }
-
-    /// Begins a window.
-    pub(super) fn restart(&self) {
-        self.0.lock().undecided = Undecided::default();
+        let all = burst.iter().flat_map(|burst| &burst.undecided);
+        all.filter(|undecided| undecided.window == window).cloned().collect()
     }
 
     /// Another thread uses this memory from now on.
     pub(super) fn begin_thread(&self) {
-        let mut burst = self.0.lock();
-        *burst = Burst { undecided: std::mem::take(&mut burst.undecided), ..Burst::default() };
+        if let Some(mut burst) = self.0.try_lock() {
+            *burst = Burst { undecided: std::mem::take(&mut burst.undecided), ..Burst::default() };
+        }
     }
 }
 
 impl Burst {
-    /// The node of a call now, before which the thread has so many notes. `sleeps` tells how often this thread has gone
-    /// to sleep. `find` looks for the range that waits, and returns the time, too.
-    fn node(
-        &mut self,
-        (now, notes): (Ticks, usize),
-        pause: u64,
-        sleeps: impl Fn() -> u64,
-        find: impl FnOnce(&Begin) -> (Found, Ticks),
-    ) -> u32 {
-        let before = std::mem::replace(&mut self.last, now);
-        // Calls in ranges of its own are noted, too. A page of notes begins with the one of a call.
-        let is_next = notes == std::mem::replace(&mut self.notes, notes) + 1 || notes <= 1;
-        let slept = now.saturating_sub(before) >= pause && self.has_slept(&sleeps);
-        if let Some(waiter) = self.waiter.as_ref().filter(|waiter| waiter.waits()) {
-            return waiter.node;
-        }
-        let gone = self.waiter.take();
-        let begins = before == 0 || slept && is_next;
-        if begins {
-            (self.begin.before, self.begin.at, self.begin.is_alone) = (before, now, false);
-        } else if let Some(gone) = gone {
-            self.begin.distrust(gone.standing.place); // the burst goes on
-        }
-        if now >= self.next_look {
-            let (found, after) = find(&self.begin);
-            let found = if self.is_alone(begins, &found) { Found::Nobody } else { found };
-            let _in_the_look = self.has_slept(&sleeps);
-            (self.rivals, self.waiter) = match found {
-                Found::One(waiter) => (None, Some(waiter)),
-                Found::Two(rivals) => (Some(rivals), None),
-                Found::Nobody | Found::NoRange => (None, None),
-            };
-            if let Some(waiter) = &self.waiter {
-                self.begin.remember(waiter.standing);
-            } else {
-                self.next_look = after + (after.saturating_sub(now) * VAIN).min(pause * LONGEST);
-            }
-        }
-        if let Some(between) = self.rivals {
-            (self.undecided.calls, self.undecided.between) = (self.undecided.calls + 1, between);
-        }
-        self.waiter.as_ref().map_or(ROOT, |waiter| waiter.node)
+    /// Whether a range that was entered then, of this node, may have given the work of this burst.
+    pub(super) fn may_come_of(&self, range: u32, entered: Ticks) -> bool {
+        let quiet = if self.before == 0 || self.row(range).is_some() { 0 } else { self.quiet };
+        entered < self.at && (entered > self.before.saturating_add(quiet) || entered == self.last_waiter)
     }
 
-    /// Whether the thread works by itself, after this look at the begin of a burst or later in it.
-    fn is_alone(&mut self, begins: bool, found: &Found) -> bool {
-        let was_alone = std::mem::take(&mut self.begin.is_alone);
-        match found {
-            Found::Nobody if begins => (self.alone, self.begin.is_alone) = (self.alone + 1, true),
-            Found::One(_) if begins || was_alone => {
-                (self.served, self.alone) = (self.served + 1, self.alone - u64::from(was_alone));
-            }
-            _ => self.begin.is_alone = was_alone,
+    /// The row of this helper below a range, if that waited before.
+    pub(super) fn row(&self, range: u32) -> Option<u32> {
+        self.rows.iter().find(|row| row.range == range).map(|row| row.node)
+    }
+
+    /// The node of a call now. The second number is as in [`own_ranges`](Self::own_ranges). `sleeps` tells how often
+    /// this thread has gone to sleep. `find` looks for the range that waits, and returns the time, too.
+    fn node(
+        &mut self,
+        (now, own_ranges): (Ticks, u64),
+        [pause, longest]: [u64; 2],
+        sleeps: impl Fn() -> u64,
+        find: impl FnOnce(&Self) -> (Found, Ticks),
+    ) -> u32 {
+        let before = std::mem::replace(&mut self.last, now);
+        let was_in_own = std::mem::replace(&mut self.own_ranges, own_ranges) != own_ranges;
+        let slept = now.saturating_sub(before) >= pause && self.has_slept(&sleeps);
+        let begins = before == 0 || slept && !was_in_own;
+        if begins {
+            (self.before, self.at, self.calls) = (before, now, 0);
+            (self.is_alone, self.is_over, self.rivals, self.late, self.waiter) = (false, false, None, None, None);
+        } else if let Some(waiter) = self.waiter.take_if(|waiter| !waiter.stands()) {
+            (self.is_over, self.late) = (true, Some((waiter.range(), self.calls, 0)));
         }
-        self.alone > self.served + ALONE
+        self.count_late();
+        let next_look = if begins { self.next_begin } else { self.next_look };
+        if self.waiter.is_none() && !self.is_over && now >= next_look {
+            let (found, after) = find(self);
+            let _in_the_look = self.has_slept(&sleeps);
+            self.take(found, begins);
+            let took = after.saturating_sub(now);
+            (self.next_look, self.next_begin) = match self.waiter {
+                Some(_) => (0, 0),
+                None => (after + (took * VAIN).min(longest), after + (took * NEXT).min(longest)),
+            };
+        }
+        self.calls += 1;
+        self.waiter.as_ref().map_or(ROOT, |waiter| self.node_of(waiter))
+    }
+
+    /// The node of a call for this waiter.
+    fn node_of(&self, waiter: &Waiter) -> u32 {
+        let row = self.rows.iter().find(|row| row.range == waiter.range());
+        let is_trusted = self.alone <= self.served + ALONE && row.is_some_and(Row::is_trusted);
+        if is_trusted { waiter.node } else { ROOT }
+    }
+
+    /// Takes what a look found, at the begin of a burst or later in it.
+    fn take(&mut self, found: Found, begins: bool) {
+        let was_alone = std::mem::take(&mut self.is_alone);
+        self.rivals = None;
+        match found {
+            Found::One(waiter) => {
+                if begins || was_alone {
+                    (self.served, self.alone) = (self.served + 1, self.alone - u64::from(was_alone));
+                }
+                self.last_waiter = waiter.standing.start;
+                let (range, node) = (waiter.range(), waiter.node);
+                let known = self.rows.iter().position(|row| row.range == range);
+                let mut row = known.map_or(Row { range, node, served: 0, outlived: 0 }, |at| self.rows.remove(at));
+                row.served += 1;
+                self.rows.truncate(MOST - 1);
+                self.rows.insert(0, row);
+                (self.waiter, self.late) = (Some(waiter), None);
+            }
+            Found::Nobody => (self.alone, self.is_alone) = (self.alone + u64::from(begins), begins || was_alone),
+            Found::Two(rivals) => self.rivals = Some(rivals),
+            Found::NoRange => {}
+        }
+    }
+
+    /// Counts a call after the range has ended, in the same burst.
+    fn count_late(&mut self) {
+        let Some((range, calls, late)) = &mut self.late else { return };
+        *late += 1;
+        if *late >= LATE.max(*calls / 4) {
+            let row = self.rows.iter_mut().find(|row| row.range == *range);
+            row.into_iter().for_each(|row| row.outlived += 1);
+            self.late = None;
+        }
+    }
+
+    fn count_undecided(&mut self, caller: &Caller<'_>, between: [u32; 2]) {
+        let name = caller.name.lock();
+        let known = self.undecided.iter().position(|row| row.window == caller.window && row.helper == *name);
+        let at = known.unwrap_or_else(|| {
+            self.undecided.truncate(MOST - 1);
+            self.undecided.insert(0, Undecided { window: caller.window, helper: name.clone(), ..Default::default() });
+            0
+        });
+        if let Some(row) = self.undecided.get_mut(at) {
+            (row.calls, row.between) = (row.calls + 1, between);
+        }
     }
 
     /// Whether the thread has gone to sleep since the last pause.
@@ -278,70 +330,68 @@ impl Burst {
     }
 }
 
-/// What a look found: no open range, none that waits, the one that waits, or the labels of two.
-pub(super) enum Found {
-    NoRange,
-    Nobody,
-    One(Waiter),
-    Two([u32; 2]),
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// A thread with a range in this row since then.
-    fn waiting(row: u32, since: Ticks) -> Watched {
+    /// A thread with a range of this node since then.
+    fn waiting(node: u32, since: Ticks) -> Watched {
         let watched =
             Watched { stack: Box::leak(Box::new(Stack::new())), notes: Box::leak(Box::new(Notes::default())) };
-        watched.stack.push(1, Place::new(row, row), since).unwrap();
+        watched.stack.push(1, Place::new(node, 7), since).unwrap();
         watched
     }
 
-    fn found(thread: Watched) -> Found {
-        let standing = thread.standing().unwrap();
-        Found::One(Waiter { thread, standing, node: 100 + standing.place.node() })
-    }
-
     /// A helper with a pause of 30 and a quiet time of 100, which makes calls at given moments. Before each call it has
-    /// slept or not.
+    /// slept or not. A look takes one tick.
     #[derive(Default)]
     struct Calls {
         burst: Burst,
-        notes: usize,
+        own_ranges: u64,
         slept: u64,
         looks: u32,
     }
 
     impl Calls {
+        fn new() -> Self {
+            Self { burst: Burst { quiet: 100, ..Burst::default() }, ..Self::default() }
+        }
+
+        /// A call while this thread waits, or while it does not although a range is open.
         fn call(&mut self, at: Ticks, slept: bool, waits: Option<Watched>) -> u32 {
-            self.burst.begin.quiet = 100;
             self.slept += u64::from(slept);
-            self.notes += 1;
             let (sleeps, looks) = (self.slept, &mut self.looks);
             self.burst.node(
-                (at, self.notes),
-                30,
+                (at, self.own_ranges),
+                [30, 10_000],
                 || sleeps,
-                |begin| {
+                |burst| {
                     *looks += 1;
-                    let found = waits.filter(|thread| {
-                        let standing = thread.standing().unwrap();
-                        begin.may_come_of(standing.place, standing.start)
+                    let found = waits.and_then(|thread| {
+                        let standing = thread.standing()?;
+                        let node = standing.place.node();
+                        burst.may_come_of(node, standing.start).then_some(Waiter { thread, standing, node: 100 + node })
                     });
-                    (found.map_or(Found::Nobody, self::found), at + 1)
+                    (found.map_or(Found::Nobody, Found::One), at + 1)
                 },
             )
+        }
+
+        /// The first call of a burst, long after the last, for a range that was entered just before it.
+        fn burst(&mut self, node: u32, waits: bool) -> (u32, Watched) {
+            let at = self.burst.last + 20_000;
+            let waiter = waiting(node, at - 1);
+            (self.call(at, true, waits.then_some(waiter)), waiter)
         }
     }
 
     #[test]
     fn a_burst_belongs_to_the_range_that_waits_until_it_is_left() {
-        let (mut calls, waiter) = (Calls::default(), waiting(1, 900));
+        let (mut calls, waiter) = (Calls::new(), waiting(1, 900));
         assert_eq!([1_000, 1_001, 5_000].map(|at| calls.call(at, false, Some(waiter))), [101; 3]);
         assert_eq!(calls.looks, 1, "one look a burst");
         waiter.stack.pop(5_001);
-        waiter.stack.push(1, Place::new(2, 2), 5_002).unwrap();
+        waiter.stack.push(1, Place::new(2, 7), 5_002).unwrap();
         assert_eq!(calls.call(5_010, false, Some(waiter)), ROOT, "it goes on");
         assert_eq!(calls.call(6_000, true, Some(waiter)), ROOT, "the range was entered in the middle of a burst");
         let next = waiting(2, 6_200);
@@ -349,20 +399,32 @@ mod tests {
     }
 
     #[test]
-    fn a_row_that_was_left_while_the_helper_went_on_gets_no_more() {
-        let (mut calls, waiter) = (Calls::default(), waiting(1, 900));
-        assert_eq!(calls.call(1_000, true, Some(waiter)), 101);
-        waiter.stack.pop(1_001);
-        assert_eq!(calls.call(1_002, false, None), ROOT);
-        for (row, node) in [(1, ROOT), (2, 102)] {
-            let at = calls.burst.last + 20_000;
-            assert_eq!(calls.call(at, true, Some(waiting(row, at - 1))), node);
-        }
+    fn the_next_burst_belongs_to_who_waits_then() {
+        let mut calls = Calls::new();
+        let (node, first) = calls.burst(1, true);
+        assert_eq!((node, calls.burst(2, true).0), (101, 102), "the first range is still open");
+        assert!(first.standing().is_some());
+        assert_eq!(calls.burst(1, false).0, ROOT);
+    }
+
+    #[test]
+    fn a_row_whose_ranges_are_outlived_gets_no_more() {
+        let mut calls = Calls::new();
+        let mut run = |node, goes_on: u64| {
+            let (found, waiter) = calls.burst(node, true);
+            waiter.stack.pop(calls.burst.last);
+            (0..goes_on).for_each(|_| assert_eq!(calls.call(calls.burst.last + 1, false, None), ROOT));
+            found
+        };
+        assert_eq!([(); 20].map(|()| run(1, LATE - 1)), [101; 20], "a helper makes a few calls more");
+        assert_eq!([(); 3].map(|()| run(2, LATE)), [102, ROOT, ROOT]);
+        assert_eq!(run(1, 0), 101);
+        assert_eq!([(); 5].map(|()| run(2, 0)), [ROOT, ROOT, ROOT, 102, 102], "it stops now");
     }
 
     #[test]
     fn a_new_row_waits_after_a_quiet_time_and_a_known_one_after_a_sleep() {
-        let mut calls = Calls::default();
+        let mut calls = Calls::new();
         assert_eq!(calls.call(1_000, true, Some(waiting(1, 900))), 101);
         for (row, entered, slept, node) in
             [(2, 90, true, ROOT), (2, 110, false, ROOT), (2, 110, true, 102), (1, 10, true, 101), (1, 10, false, ROOT)]
@@ -377,7 +439,7 @@ mod tests {
 
     #[test]
     fn a_range_that_waited_before_may_be_old() {
-        let (mut calls, waiter) = (Calls::default(), waiting(1, 900));
+        let (mut calls, waiter) = (Calls::new(), waiting(1, 900));
         assert_eq!(calls.call(1_000, true, Some(waiter)), 101);
         calls.burst.waiter = None; // it made calls of its own
         assert_eq!(calls.call(2_000, true, Some(waiter)), 101);
@@ -385,29 +447,38 @@ mod tests {
 
     #[test]
     fn a_thread_that_works_by_itself_is_no_helper() {
-        let mut calls = Calls::default();
-        let burst = |calls: &mut Calls, waits: bool| {
-            let at = calls.burst.last + 20_000;
-            calls.burst.waiter = None; // it ended with the burst
-            calls.call(at, true, waits.then(|| waiting(1, at - 1)))
-        };
-        assert_eq!((0..3).map(|_| burst(&mut calls, false)).max(), Some(ROOT));
-        assert_eq!(burst(&mut calls, true), 101, "perhaps who waited did not sleep yet");
-        assert_eq!((0..3).map(|_| burst(&mut calls, false)).max(), Some(ROOT));
-        assert_eq!([(); 3].map(|()| burst(&mut calls, true)), [ROOT, 101, 101]);
+        let mut calls = Calls::new();
+        assert_eq!((0..3).map(|_| calls.burst(1, false).0).max(), Some(ROOT));
+        assert_eq!(calls.burst(1, true).0, 101, "perhaps who waited did not sleep yet");
+        assert_eq!((0..3).map(|_| calls.burst(1, false).0).max(), Some(ROOT));
+        assert_eq!([(); 3].map(|()| calls.burst(1, true).0), [ROOT, 101, 101]);
         for _ in 0..5 {
-            assert_eq!(burst(&mut calls, false), ROOT);
-            let at = calls.burst.last;
-            assert_eq!(calls.call(at + 5_000, false, Some(waiting(1, at - 1))), 101, "a moment later");
+            let (node, waiter) = calls.burst(1, false);
+            assert_eq!((node, calls.call(calls.burst.last + 10_000, false, Some(waiter))), (ROOT, 101));
         }
     }
 
     #[test]
     fn calls_in_ranges_of_its_own_begin_no_burst() {
-        let mut calls = Calls::default();
-        assert_eq!(calls.call(1_000, true, None), ROOT);
-        calls.notes += 2;
-        assert_eq!(calls.call(50_000, true, Some(waiting(1, 49_000))), ROOT);
-        assert_eq!(calls.call(90_000, true, Some(waiting(1, 89_000))), 101);
+        let mut calls = Calls::new();
+        assert_eq!(calls.burst(1, false).0, ROOT);
+        calls.own_ranges += 2;
+        assert_eq!([(); 2].map(|()| calls.burst(1, true).0), [ROOT, 101]);
+    }
+
+    #[test]
+    fn undecided_calls_are_counted_by_window_and_helper() {
+        let (helper, clock) = (Helper::default(), Clock::new());
+        let call = |window, name: &str| {
+            let name = Mutex::new(name.to_owned());
+            let caller = Caller { clock: &clock, window, name: &name, own_ranges: 0 };
+            assert_eq!(helper.node(&caller, |_| Found::Two([3, 4])), ROOT);
+        };
+        [(1, "a"), (1, "a"), (1, "b"), (2, "b")].into_iter().for_each(|(window, name)| call(window, name));
+        let of =
+            |window| helper.undecided(window).into_iter().map(|row| (row.helper, row.calls, row.between)).collect();
+        let (one, two): (Vec<_>, Vec<_>) = (of(1), of(2));
+        assert_eq!(one, [("b".to_owned(), 1, [3, 4]), ("a".to_owned(), 2, [3, 4])]);
+        assert_eq!(two, [("b".to_owned(), 1, [3, 4])]);
     }
 }

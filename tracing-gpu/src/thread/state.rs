@@ -218,8 +218,6 @@ impl ThreadState {
             row.clear();
         }
         self.waits.restart();
-        #[cfg(feature = "cuda")]
-        self.helper.get().into_iter().for_each(|helper| helper.restart());
         for depth in 0..self.stack.depth() {
             if let Some((_, before)) = self.stack.at(depth).filter(|&(_, before)| before < start) {
                 self.record(|| Record::Restarted { depth: depth as u32, before, start });

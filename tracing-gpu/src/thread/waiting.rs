@@ -3,54 +3,63 @@
 use range_model::RangeStyle;
 
 use super::engine::Engine;
-use super::helper::{Begin, Found, Waiter};
+use super::helper::{Burst, Caller, Found, Standing, Waiter};
 use super::state::ThreadState;
 use crate::process;
 use crate::record::RangeKey;
 use crate::session::catalog::ROOT;
 
+/// The largest number of threads whose state is read in one look. Of more, nobody knows who waits for whom.
+const MOST_LOOKED_AT: usize = 8;
+
 /// The node of a call that `helper` is about to make, which has no open range.
 #[cold]
 #[inline(never)]
 pub(crate) fn waiting_node(helper: &ThreadState, engine: &Engine) -> u32 {
-    if !helper.may_help() || engine.session.is_of_parent() {
+    let session = &engine.session;
+    if !helper.may_help() || session.is_of_parent() {
         return ROOT;
     }
-    helper.helper().node(&engine.session.clock, helper.notes_written(), &helper.name, |begin| {
-        process::undisturbed(|| look(helper, engine, begin))
-    })
+    let (clock, window, own_ranges) = (&session.clock, session.window(), helper.own_ranges());
+    let caller = Caller { clock, window, name: &helper.name, own_ranges };
+    helper.helper().node(&caller, |burst| process::undisturbed(|| look(helper, engine, burst)))
 }
 
 /// Looks for the range that waits for a burst.
-fn look(helper: &ThreadState, engine: &Engine, begin: &Begin) -> Found {
-    let mut is_any_open = false;
+fn look(helper: &ThreadState, engine: &Engine, burst: &Burst) -> Found {
     let others = engine.states().filter(|thread| thread.index != helper.index);
-    let mut waiting = others.filter_map(|thread| {
-        let standing = thread.watched().standing().inspect(|_| is_any_open = true)?;
-        let waits = begin.may_come_of(standing.place, standing.start)
-            && sleeps(thread.thread_id())
-            && thread.watched().standing() == Some(standing);
-        waits.then_some((thread, standing))
-    });
-    let found = (waiting.next(), waiting.next());
-    let (Some((thread, standing)), other) = found else {
-        return if is_any_open { Found::Nobody } else { Found::NoRange };
-    };
-    let label = |thread: &ThreadState, place| thread.identity(place).map_or(0, |identity| identity.key.label);
-    if let Some((other, beside)) = other {
-        return Found::Two([label(thread, standing.place), label(other, beside.place)]);
+    let open: Vec<_> = others.filter_map(|thread| Some((thread, thread.watched().standing()?))).collect();
+    let may_wait = |(_, standing): &&(&ThreadState, Standing)| burst.may_come_of(standing.place.node(), standing.start);
+    let candidates: Vec<_> = open.iter().filter(may_wait).take(MOST_LOOKED_AT + 1).collect();
+    if candidates.len() > MOST_LOOKED_AT {
+        return Found::Nobody;
     }
-    match row(helper, standing.place.node()) {
-        Some(node) => Found::One(Waiter { thread: thread.watched(), standing, node }),
-        None => Found::Nobody,
+    let waits = |(thread, standing): &&&(&'static ThreadState, Standing)| {
+        sleeps(thread.thread_id()) && thread.watched().standing() == Some(*standing)
+    };
+    let mut waiting = candidates.iter().filter(waits);
+    let label = |thread: &ThreadState, place| thread.identity(place).map_or(0, |identity| identity.key.label);
+    match (waiting.next(), waiting.next()) {
+        (Some((thread, standing)), None) => match row(helper, burst, standing.place.node()) {
+            Some(node) => Found::One(Waiter { thread: thread.watched(), standing: *standing, node }),
+            None => Found::NoRange,
+        },
+        (Some((one, standing)), Some((other, beside))) => {
+            Found::Two([label(one, standing.place), label(other, beside.place)])
+        }
+        _ if open.is_empty() => Found::NoRange,
+        _ => Found::Nobody,
     }
 }
 
-/// The row of a helper below a range, as a node of the tree; `None` beyond the limit on names.
-fn row(helper: &ThreadState, parent: u32) -> Option<u32> {
-    let name = format!("[thread {}]", helper.name.lock());
-    let label = helper.session.run_time_label(0, &name)?;
-    Some(helper.session.node(parent, RangeKey { label, category: 0, style: RangeStyle::PushPop }))
+/// The row of a helper below a range, as a node of the tree; `None` beyond the limit on names. Takes locks the first
+/// time only.
+fn row(helper: &ThreadState, burst: &Burst, range: u32) -> Option<u32> {
+    burst.row(range).or_else(|| {
+        let name = format!("[thread {}]", helper.name.lock());
+        let label = helper.session.run_time_label(0, &name)?;
+        Some(helper.session.node(range, RangeKey { label, category: 0, style: RangeStyle::PushPop }))
+    })
 }
 
 /// Whether a thread of this process sleeps in a lock or condition without a time limit.

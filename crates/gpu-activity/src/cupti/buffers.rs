@@ -17,13 +17,14 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use parking_lot::Mutex;
 
-/// Bytes of a large buffer, of one while CUPTI holds several, and of one while it holds many or beyond the budget.
+/// Bytes of a buffer while CUPTI holds few of them.
 const LARGE: usize = 4 << 20;
-const MEDIUM: usize = 512 << 10;
-const SMALL: usize = 64 << 10;
-/// So many buffers that CUPTI holds are several, and many.
+/// While it holds this number or more.
 const SEVERAL: usize = 4;
+const MEDIUM: usize = 512 << 10;
+/// While it holds this number or more. Buffers beyond the budget are small, too.
 const MANY: usize = 32;
+const SMALL: usize = 64 << 10;
 
 /// CUPTI aligns records to 8 bytes. Buffers of two threads share no cache line.
 const ALIGNMENT: usize = 64;
@@ -108,12 +109,14 @@ impl Pool {
     /// Allocates a buffer for the next request, if the budget allows one more. Call it on a thread that nobody waits
     /// for.
     pub(crate) fn prepare(&self) {
-        let lacking = |buffers: &Buffers| {
+        let bytes = {
+            let mut buffers = self.0.lock();
             let bytes = buffers.next_bytes();
-            let lacks = buffers.idle_one(bytes).is_none() && buffers.kept + bytes <= buffers.most && buffers.is_in_use;
-            lacks.then_some(bytes)
+            if !buffers.is_in_use || buffers.idle_one(bytes).is_some() || !buffers.make_room(bytes) {
+                return;
+            }
+            bytes
         };
-        let Some(bytes) = lacking(&self.0.lock()) else { return };
         let Some(made) = make(bytes, Role::Kept) else { return }; // without the lock: this takes a while
         let mut buffers = self.0.lock();
         buffers.kept += bytes; // perhaps beyond the budget; then it is freed
@@ -185,19 +188,29 @@ impl Buffers {
         self.take_of(bytes).or_else(|| self.take_of(SMALL))
     }
 
-    /// An idle or new buffer of so many bytes. Larger idle ones make room for it.
+    /// An idle or new buffer of so many bytes.
     fn take_of(&mut self, bytes: usize) -> Option<Buffer> {
         if let Some(place) = self.idle_one(bytes) {
             return Some(self.idle.swap_remove(place));
         }
-        while self.kept + bytes > self.most {
-            let larger = self.idle.iter().position(|idle| idle.role == Role::Kept && idle.bytes > bytes)?;
-            let larger = self.idle.swap_remove(larger);
-            self.free(larger);
-        }
-        let made = make(bytes, Role::Kept)?;
+        let made = if self.make_room(bytes) { make(bytes, Role::Kept) } else { None }?;
         self.kept += bytes;
         Some(made)
+    }
+
+    /// Frees idle buffers, until the budget has room for so many bytes. Returns whether it has, else frees nothing.
+    fn make_room(&mut self, bytes: usize) -> bool {
+        let is_kept = |idle: &Buffer| idle.role == Role::Kept;
+        let idle: usize = self.idle.iter().filter(|idle| is_kept(idle)).map(|idle| idle.bytes).sum();
+        if self.kept - idle + bytes > self.most {
+            return false;
+        }
+        while self.kept + bytes > self.most {
+            let Some(place) = self.idle.iter().position(is_kept) else { return false };
+            let idle = self.idle.swap_remove(place);
+            self.free(idle);
+        }
+        true
     }
 
     /// An idle or new buffer beyond the budget.
@@ -303,6 +316,16 @@ mod tests {
         assert_eq!((0..100).map(|_| pool.take().1).max(), Some(MEDIUM));
         let buffers = pool.0.lock();
         assert!(buffers.out.iter().all(|out| out.role == Role::Kept) && buffers.kept <= 8 * LARGE);
+    }
+
+    #[test]
+    fn after_many_threads_a_single_one_has_large_buffers_again() {
+        let pool = pool(24);
+        let all: Vec<_> = (0..1_000).map(|_| pool.take().0).collect();
+        all.iter().for_each(|buffer| drop(pool.take_back(*buffer, 8)));
+        pool.prepare();
+        let backlog: Vec<_> = (0..20).filter_map(|_| pool.take_back(pool.take().0, 8)).collect();
+        assert!(backlog.iter().all(|filled| filled.buffer.bytes == LARGE && filled.role() == Role::Kept));
     }
 
     #[test]

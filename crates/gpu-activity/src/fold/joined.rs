@@ -2,12 +2,15 @@
 
 use crate::record::{Api, ApiCall, GpuOp, Ticks};
 
+/// The node of the lineage tree that stands for no span.
+pub const OUTSIDE: u32 = 0;
+
 /// Where a call was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Launch {
     /// The operating system's number of the thread.
     pub thread: u32,
-    /// Node of the lineage tree; [`OUTSIDE`](crate::join::OUTSIDE) outside of any span.
+    /// Node of the lineage tree; [`OUTSIDE`] outside of any span.
     pub node: u32,
     /// Time of the call; 0 if it was not noted.
     pub at: Ticks,

@@ -6,7 +6,7 @@ mod joined;
 
 pub(crate) use self::instances::{InstanceState, Instances, NO_SLOT, REFUSED};
 pub use self::instances::{Range, StreamSpan};
-pub use self::joined::{Capture, Launch, UNKNOWN};
+pub use self::joined::{Capture, Launch, OUTSIDE, UNKNOWN};
 pub(crate) use self::joined::{MadeCall, OfGraph, Operation, Part};
 use crate::record::Detail;
 

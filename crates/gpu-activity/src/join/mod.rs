@@ -38,15 +38,12 @@ use self::nested::NestedCalls;
 use self::open_ranges::OpenRanges;
 use self::pending::Pending;
 use self::pending_call::{Expected, PendingCall, Progress};
-pub use crate::fold::{Capture, Context, Launch, StreamSpan, UNKNOWN};
+pub use crate::fold::{Capture, Context, Launch, OUTSIDE, StreamSpan, UNKNOWN};
 use crate::fold::{Fold, Instances, MadeCall, NO_SLOT, Operation, REFUSED};
 use crate::graph::GraphChange;
 use crate::record::{Api, ApiCall, Detail, GpuOp, Note, Ticks};
 use crate::totals::{RunningTotals, Totals};
 use range_model::RangeStyle;
-
-/// The node of the lineage tree that stands for no span.
-pub const OUTSIDE: u32 = 0;
 
 /// Bounds on memory.
 #[derive(Clone, Copy, Debug)]

@@ -37,6 +37,9 @@ pub struct Totals {
     pub captured_kernels: Keyed<(u32, Capture, u32), (u64, u64)>,
     /// Kernels by launching thread (0: not known), range (`None`: outside of any) and number of the kernel's name.
     pub range_kernels: Keyed<(u32, Option<Range>, u32), RangeKernel>,
+    /// Kernels that a helper thread launched outside of its own ranges, by its row below the range that waited (a node
+    /// of the lineage tree) and number of the kernel's name: executions and summed nanoseconds.
+    pub helped_kernels: Keyed<(u32, u32), (u64, u64)>,
     /// What the other figures lack, except for records that a source lost.
     pub losses: ActivityLosses,
 }
@@ -166,6 +169,7 @@ impl Totals {
                 sum_ns: now.sum_ns.saturating_sub(before.sum_ns),
             }),
             captured_kernels: rows_since(&self.captured_kernels, &before.captured_kernels, count_since),
+            helped_kernels: rows_since(&self.helped_kernels, &before.helped_kernels, count_since),
             range_kernels: rows_since(&self.range_kernels, &before.range_kernels, |now, before| RangeKernel {
                 range_instances: now.range_instances.saturating_sub(before.range_instances),
                 kernel_instances: now.kernel_instances.saturating_sub(before.kernel_instances),

@@ -13,7 +13,9 @@ pub use self::lineage::add_work;
 use self::lineage::{Lineage, UNMATCHED};
 use self::undecided::{Undecided, insert};
 pub use crate::fold::Range;
-use crate::fold::{Context, Fold, InstanceState, Instances, MadeCall, OfGraph, Operation, Part, REFUSED};
+use crate::fold::{
+    Context, Fold, InstanceState, Instances, MadeCall, NO_SLOT, OUTSIDE, OfGraph, Operation, Part, REFUSED,
+};
 use crate::record::{Ticks, Work};
 use range_model::MemoryKind;
 
@@ -136,6 +138,10 @@ impl Fold for RunningTotals {
         if !open.is_empty() {
             self.undecided.wait(open, counted, on_stack, execution);
         } else if !on_stack && counted.is_empty() {
+            // Without a range around it, the node is that of a helper.
+            if ran.instance == NO_SLOT && ran.within.is_empty() && node != OUTSIDE && node != UNMATCHED {
+                add_count(self.sums.helped_kernels.row((node, execution.kernel)), (1, duration));
+            }
             let row = self.range_kernels.row((execution.thread, None, execution.kernel));
             self.range_kernels.add(row, execution, keep);
         }

@@ -398,6 +398,10 @@ figures! {
         /// Replays of CUDA graphs that were launched directly in these spans.
         #[serde(default, skip_serializing_if = "GraphWork::is_empty")]
         graphs: GraphWork = joined;
+        /// In the row of a helper thread, the kernels that it launched directly there; empty in other rows, whose
+        /// kernels are in [`GpuActivity::range_kernels`].
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        kernels: Vec<NodeKernel> = joined;
     }
 }
 
@@ -405,7 +409,28 @@ impl NodeWork {
     /// The row of a node: work launched in it, and work launched in it and below it; without calls.
     #[must_use]
     pub fn new(own: GpuWork, total: GpuWork) -> Self {
-        Self { own, total, calls: Vec::new(), graphs: GraphWork::default() }
+        Self { own, total, calls: Vec::new(), graphs: GraphWork::default(), kernels: Vec::new() }
+    }
+}
+
+figures! {
+    /// One kernel, launched directly in the spans of one node.
+    #[derive(Clone, Debug, Default, PartialEq, Eq)]
+    pub struct NodeKernel {
+        /// Name as in [`KernelStats::name`].
+        name: String = key;
+        /// Number of executions.
+        executions: u64 = sum;
+        /// Sum of their durations, in nanoseconds.
+        sum_ns: u64 = sum;
+    }
+}
+
+impl NodeKernel {
+    /// So many executions of a kernel.
+    #[must_use]
+    pub fn new(name: impl Into<String>, executions: u64, sum_ns: u64) -> Self {
+        Self { name: name.into(), executions, sum_ns }
     }
 }
 
@@ -462,6 +487,7 @@ figures! {
 lists! {
     MemoryWork: |work| work.kind;
     NodeCalls: |calls| calls.name.clone();
+    NodeKernel: |kernel| kernel.name.clone();
     CapturedWork: |captured| captured.captured_in.clone();
     CapturedKernel: |kernel| kernel.name.clone();
 }

@@ -42,7 +42,7 @@ mod waits;
 
 pub use gpu::{
     ActivityLosses, ApiCallStats, CapturedKernel, CapturedWork, GpuActivity, GpuWork, GraphWork, KernelStats,
-    MemoryKind, MemoryStats, MemoryWork, NodeCalls, NodeWork, ProjectionStats, RangeKernelStats, Sizes,
+    MemoryKind, MemoryStats, MemoryWork, NodeCalls, NodeKernel, NodeWork, ProjectionStats, RangeKernelStats, Sizes,
 };
 pub use idle::{CallKind, DeviceIdle, GpuIdle, IdleCause, IdleCauses, InstancesUse, RangeUse, SpanCalls, SpanIdle};
 pub use interference::InterferenceStats;

@@ -8,7 +8,7 @@ use super::gpu_work::{self, NO_ACTIVITY, NO_CALL, NO_CALL_RECORDED, NO_OPERATION
 use super::options::{HOT_PERCENT, RenderOptions};
 use super::replays;
 use super::table::{Cell, Column, Table};
-use crate::analysis::{Phases, enough};
+use crate::analysis::{Phase, Phases, enough};
 use crate::text::kernels::short_names;
 use crate::text::number::{human_inline, integer, percent};
 use crate::text::width::shorten;
@@ -30,8 +30,8 @@ pub(crate) fn hot(summary: &Summary, options: &RenderOptions) -> String {
         return section(&title, NO_ACTIVITY);
     };
     let mut operations = gpu_work::operations(summary, gpu, |kind| gpu_work::bracketed(kind, options.style), options);
-    let mut launched_in = launching_ranges(gpu, options);
     let phases = Phases::of(summary);
+    let mut launched_in = launching_ranges(&phases, gpu, options);
     let mut items = ["kernel or copy", "kernels and copies"];
     if let Some(row) = operations.iter().find(|row| row.name == replays::WHOLE) {
         items = ["kernel, copy or graph", "kernels, copies and graphs"];
@@ -135,16 +135,28 @@ fn table(rows: &[Tally], ranges: &[String], base: u128, options: &RenderOptions)
 
 /// The range that launched most of each kernel's time, by the printed name of the kernel. The kernels of a range count
 /// in each range around it, too: of several that launched more than half, it is the one that launched least in all.
-fn launching_ranges(gpu: &GpuActivity, options: &RenderOptions) -> Named<String, String> {
+/// What a helper thread launched counts in the ranges around its row.
+fn launching_ranges(phases: &Phases<'_>, gpu: &GpuActivity, options: &RenderOptions) -> Named<String, String> {
     let mut in_all: Named<String, u64> = Named::default();
     let mut by_kernel: Named<&str, Named<String, u64>> = Named::default();
+    let mut add = |kernel, label: String, ns| {
+        let of_kernel = by_kernel.row(kernel).row(label.clone());
+        for sum in [of_kernel, in_all.row(label)] {
+            *sum = u64::saturating_add(*sum, ns);
+        }
+    };
     for row in gpu.range_kernels.iter().filter(|row| row.style == Some(RangeStyle::PushPop)) {
         let Some((domain, name)) = &row.range else { continue };
         let label = options.wording().label(domain.as_deref(), name);
-        let of_kernel = by_kernel.row(&row.kernel).row(label.clone());
-        for sum in [of_kernel, in_all.row(label)] {
-            *sum = sum.saturating_add(row.times.total_ns);
+        add(&row.kernel, label, row.times.total_ns);
+    }
+    let mut around: Vec<String> = Vec::new();
+    for Phase { node, depth, .. } in phases.all() {
+        around.truncate(*depth);
+        for kernel in node.gpu.iter().flat_map(|work| &work.kernels) {
+            around.iter().for_each(|label| add(&kernel.name, label.clone(), kernel.sum_ns));
         }
+        around.push(options.wording().label(node.domain.as_deref(), &node.name));
     }
     let mut totals: Named<&str, u64> = Named::default();
     gpu.kernels.iter().for_each(|row| *totals.row(&row.name) = row.times.total_ns);

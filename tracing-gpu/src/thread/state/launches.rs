@@ -1,6 +1,9 @@
 //! CUDA calls, and the lifetimes around them.
 
 #[cfg(feature = "cuda")]
+use std::sync::atomic::Ordering::Relaxed;
+
+#[cfg(feature = "cuda")]
 use gpu_activity::record::Note;
 
 use super::ThreadState;
@@ -57,9 +60,9 @@ impl ThreadState {
         Watched { stack: &self.stack, notes: &self.launches.notes }
     }
 
-    /// A number that changes with each note of this thread.
-    pub(in crate::thread) fn notes_written(&self) -> usize {
-        self.launches.notes.written()
+    /// A number that changes with each range of this thread in which calls are made.
+    pub(in crate::thread) fn own_ranges(&self) -> u64 {
+        self.launches.next_number.load(Relaxed)
     }
 
     /// Memory of calls outside of ranges.
@@ -67,9 +70,9 @@ impl ThreadState {
         self.helper.get_or_init(Box::default)
     }
 
-    /// Calls outside of ranges that could belong to either of two.
-    pub(crate) fn undecided(&self) -> Undecided {
-        self.helper.get().map_or_else(Undecided::default, |helper| helper.undecided())
+    /// Calls outside of ranges that could belong to either of two. On any thread.
+    pub(crate) fn undecided(&self, window: Ticks) -> Vec<Undecided> {
+        self.helper.get().map_or_else(Vec::new, |helper| helper.undecided(window))
     }
 
     #[cold]
@@ -80,9 +83,9 @@ impl ThreadState {
         self.launches.note(&self.around(), &AnyCall { correlation, graph, enqueues, at, call, outside });
     }
 
-    /// The innermost open range, as a node of the tree; `outside` finds it where no range is open.
-    pub(crate) fn innermost_node(&self, outside: impl FnOnce(&Self) -> u32) -> u32 {
-        self.stack.top().map_or_else(|| if self.may_help() { outside(self) } else { ROOT }, |top| top.place().node())
+    /// The innermost open range, as a node of the tree; outside of ranges the row of this thread as a helper.
+    pub(crate) fn innermost_node(&self) -> u32 {
+        self.current_node()
     }
 
     /// Notes a call of the profiler itself.

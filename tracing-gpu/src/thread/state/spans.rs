@@ -30,7 +30,7 @@ impl ThreadState {
     fn helped_node(&self) -> u32 {
         #[cfg(feature = "cuda")]
         if let Some(helper) = self.helper.get() {
-            return helper.node_of_range();
+            return helper.present_node(&self.session.clock);
         }
         ROOT
     }

@@ -155,6 +155,11 @@ impl Program {
             let around = if launched.node.is_some() { self.around(launched) } else { Vec::new() };
             let thread = launched.node.map_or(0, |_| launched.thread);
             if around.is_empty() {
+                let is_open = !self.open_at(launched).is_empty();
+                if let Some(node) = launched.node.filter(|node| *node != OUTSIDE && !is_open) {
+                    let (executions, sum) = totals.helped_kernels.row((node, kernel.name));
+                    (*executions, *sum) = (*executions + 1, *sum + op.end - op.start);
+                }
                 let row = rows.entry((thread, None, kernel.name)).or_default();
                 row.1.insert(number);
                 row.2.push(op.end - op.start);

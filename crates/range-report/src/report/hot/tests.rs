@@ -107,6 +107,24 @@ fn at(summary: &Summary, width: usize) -> String {
 }
 
 #[test]
+fn what_a_helper_launched_is_in_the_range_that_waited_for_it() {
+    use range_model::{GpuWork, NodeKernel, NodeWork, TreeNode};
+
+    let node = |name: &str, children| TreeNode { name: name.to_owned(), calls: 1, children, ..TreeNode::default() };
+    let mut helper = node("[thread pt]", vec![]);
+    let work = NodeWork::new(GpuWork::new(2, 200_000, 200_000), GpuWork::new(2, 200_000, 200_000));
+    let kernels = vec![NodeKernel::new("gemm", 1, 90_000), NodeKernel::new("relu", 1, 10_000)];
+    helper.gpu = Some(NodeWork { kernels, ..work });
+    let mut summary = launched(&["gemm", "relu"], &[("relu", "forward", 90_000), ("relu", "step", 90_000)]);
+    summary.tree = vec![node("step", vec![node("forward", vec![]), node("backward", vec![helper])])];
+    let text = at(&summary, 80);
+    let rows: Vec<&str> = text.lines().skip(7).take(2).collect();
+    let expected =
+        [" gemm  50.0%     50.0%  100.0 us      1  backward", " relu  50.0%    100.0%  100.0 us      1  forward"];
+    assert_eq!(rows, expected, "{text}");
+}
+
+#[test]
 fn a_kernel_has_the_range_that_launched_most_of_it() {
     let mut summary = launched(
         &["void conv_kernel<float>(float*)", "gemm", "relu", "copy"],
