@@ -6,7 +6,8 @@
 //!
 //! CUPTI 13 holds a buffer for each thread that makes calls (attribute 9, on by default in 13.0). So the first buffers
 //! that it holds are large, and the more it holds, the smaller is the next one: the default budget is enough for a
-//! thousand threads.
+//! thousand threads. When a thread ends, its buffer comes back with few records: these are copied, so that what waits
+//! to be read takes no more memory than it needs.
 //!
 //! CUPTI asks on threads that launch. New memory costs such a thread a page fault for every 19 launches. One touched
 //! buffer is therefore kept ready.
@@ -25,6 +26,9 @@ const MEDIUM: usize = 512 << 10;
 /// While it holds this number or more. Buffers beyond the budget are small, too.
 const MANY: usize = 32;
 const SMALL: usize = 64 << 10;
+
+/// Records that fill less than this fraction of a buffer are copied.
+const FEW: usize = 8;
 
 /// CUPTI aligns records to 8 bytes. Buffers of two threads share no cache line.
 const ALIGNMENT: usize = 64;
@@ -68,6 +72,17 @@ pub struct Filled {
 }
 
 impl Filled {
+    /// Its records in memory of their size, which counts as kept already; its buffer is free again.
+    fn copied(mut self) -> Self {
+        let Some(copy) = make(copy_bytes(self.valid), Role::Kept) else {
+            self.pool.0.lock().kept -= copy_bytes(self.valid);
+            return self;
+        };
+        let mut copied = Self { pool: self.pool, buffer: copy, valid: self.valid };
+        copied.bytes().copy_from_slice(self.bytes());
+        copied
+    }
+
     pub(super) fn role(&self) -> Role {
         self.buffer.role
     }
@@ -143,7 +158,15 @@ impl Pool {
         let mut buffers = self.0.lock();
         let place = buffers.out.iter().position(|out| out.address == buffer.addr())?;
         let buffer = buffers.out.swap_remove(place);
-        Some(Filled { pool: self, buffer, valid: valid.min(buffer.bytes) })
+        let valid = valid.min(buffer.bytes);
+        let whole = Filled { pool: self, buffer, valid };
+        let kept = buffers.kept + copy_bytes(valid);
+        if buffer.role == Role::Scratch || valid >= buffer.bytes / FEW || kept > buffers.most {
+            return Some(whole);
+        }
+        buffers.kept = kept;
+        drop(buffers); // copying takes a while; dropping the whole one takes the lock
+        Some(whole.copied())
     }
 
     /// Number of buffers that CUPTI holds.
@@ -221,9 +244,9 @@ impl Buffers {
         }
     }
 
-    /// The caller has removed the buffer from every list.
+    /// The caller has removed the buffer from every list. A copy is not used again.
     fn put_back(&mut self, buffer: Buffer) {
-        if self.is_in_use {
+        if self.is_in_use && [LARGE, MEDIUM, SMALL].contains(&buffer.bytes) {
             self.idle.push(buffer);
         } else {
             self.free(buffer);
@@ -256,9 +279,15 @@ fn make(bytes: usize, role: Role) -> Option<Buffer> {
     (address != 0).then_some(Buffer { address, bytes, role })
 }
 
-/// The layout of a buffer of one of the three sizes.
+/// The size of a copy of so many bytes. It differs from that of any buffer for CUPTI.
+const fn copy_bytes(valid: usize) -> usize {
+    let bytes = (valid / ALIGNMENT + 1) * ALIGNMENT;
+    if bytes == MEDIUM || bytes == SMALL { bytes + ALIGNMENT } else { bytes }
+}
+
+/// The layout of so many bytes, a multiple of the alignment.
 const fn layout(bytes: usize) -> Layout {
-    // SAFETY: the alignment is a power of two, and the sizes are multiples of it far below `isize::MAX`.
+    // SAFETY: the alignment is a power of two, and all sizes are multiples of it far below `isize::MAX`.
     unsafe { Layout::from_size_align_unchecked(bytes, ALIGNMENT) }
 }
 
@@ -324,8 +353,29 @@ mod tests {
         let all: Vec<_> = (0..1_000).map(|_| pool.take().0).collect();
         all.iter().for_each(|buffer| drop(pool.take_back(*buffer, 8)));
         pool.prepare();
-        let backlog: Vec<_> = (0..20).filter_map(|_| pool.take_back(pool.take().0, 8)).collect();
+        let backlog: Vec<_> = (0..20).filter_map(|_| pool.take_back(pool.take().0, LARGE)).collect();
         assert!(backlog.iter().all(|filled| filled.buffer.bytes == LARGE && filled.role() == Role::Kept));
+    }
+
+    #[test]
+    fn the_records_of_ended_threads_wait_in_memory_of_their_size() {
+        let pool = pool(24);
+        let ended: Vec<Filled> = (0..5_000_u32)
+            .map(|thread| {
+                let (buffer, bytes) = pool.take();
+                assert_eq!(bytes, LARGE);
+                // SAFETY: CUPTI would write there.
+                unsafe { buffer.cast::<u32>().write(thread) };
+                pool.take_back(buffer, 2_000).expect("handed out")
+            })
+            .collect();
+        assert!(ended.iter().all(|filled| filled.role() == Role::Kept));
+        assert!(pool.0.lock().kept <= LARGE + ended.len() * copy_bytes(2_000));
+        for (thread, mut filled) in (0..5_000_u32).zip(ended) {
+            assert_eq!((filled.bytes().len(), &filled.bytes()[..4]), (2_000, &thread.to_ne_bytes()[..]));
+        }
+        let buffers = pool.0.lock();
+        assert_eq!((buffers.kept, buffers.idle.len()), (LARGE, 1), "copies are freed");
     }
 
     #[test]
