@@ -236,20 +236,25 @@ fn join(program: &mut Program<'_>) {
     *program.certain.entry(format!("{} > {own}", program.path("join", "joined"))).or_default() += inside;
 }
 
+/// A thread whose range waits until the returned channel is dropped. It sleeps when this function returns.
+fn idle<'scope>(scope: &'scope std::thread::Scope<'scope, '_>, range: String) -> Sender<()> {
+    let (end, ended) = channel::<()>();
+    let (tell, told) = channel();
+    scope.spawn(move || {
+        info_span!("range", nvtx.name = range).in_scope(|| {
+            tell.send(thread_number()).expect("somebody waits");
+            let _closed = ended.recv();
+        });
+    });
+    until_it_sleeps(told.recv().expect("a number"));
+    end
+}
+
 /// Two ranges wait: work belongs to neither.
 fn two_wait(program: &mut Program<'_>) {
     let launches = 1 + program.below(60);
     std::thread::scope(|scope| {
-        let (end, ended) = channel::<()>();
-        let (tell, told) = channel();
-        let idle = program.name("idle");
-        scope.spawn(move || {
-            info_span!("range", nvtx.name = idle).in_scope(|| {
-                tell.send(thread_number()).expect("somebody waits");
-                let _closed = ended.recv();
-            });
-        });
-        until_it_sleeps(told.recv().expect("a number"));
+        let end = idle(scope, program.name("idle"));
         let (give, _helper) = helper(scope, program.gpu, program.name("helper"));
         let (job, done) = job(launches);
         info_span!("range", nvtx.name = program.name("one of two")).in_scope(|| {
@@ -399,16 +404,7 @@ fn outlives(program: &mut Program<'_>) {
 fn main_launches(program: &mut Program<'_>) {
     let launches = program.below(30);
     std::thread::scope(|scope| {
-        let (end, ended) = channel::<()>();
-        let (tell, told) = channel();
-        let idle = program.name("idle");
-        scope.spawn(move || {
-            info_span!("range", nvtx.name = idle).in_scope(|| {
-                tell.send(thread_number()).expect("somebody waits");
-                let _closed = ended.recv();
-            });
-        });
-        until_it_sleeps(told.recv().expect("a number"));
+        let end = idle(scope, program.name("idle"));
         (0..launches).for_each(|_| program.gpu.launch());
         drop(end);
     });

@@ -5,15 +5,15 @@ use range_model::Summary;
 use super::cursor::Reader;
 use super::names::label_shown;
 use super::part::{Part, Run};
-use crate::thread::helper::Undecided;
+use crate::thread::helper::ContestedCalls;
 
 pub(super) struct Helpers;
 
 impl Part for Helpers {
     /// A helper that has made no call of a span since the window began counts, too.
     fn finish(&mut self, run: &Run<'_>, reader: &mut Reader<'_>, summary: &mut Summary) {
-        let all = run.all_threads.iter().flat_map(|thread| thread.undecided(run.window));
-        for Undecided { calls, helper, between, .. } in all.filter(|_| !reader.is_part()) {
+        let all = run.all_threads.iter().flat_map(|thread| thread.contested_calls(run.window));
+        for ContestedCalls { calls, helper, between, .. } in all.filter(|_| !reader.is_part()) {
             let [one, other] = between.map(|label| label_shown(run.names, run.joined.label(label)));
             let (calls, stand, they) = match calls {
                 1 => ("A CUDA call".to_owned(), "stands", "it"),

@@ -46,11 +46,11 @@ const LONGEST: Duration = Duration::from_millis(10);
 const ALONE: u64 = 3;
 /// Calls after the range has ended that are usual for a helper: it frees memory, or records an event.
 const LATE: u64 = 16;
-/// The largest number of rows, and of names of undecided calls, that a helper remembers.
+/// The largest number of rows, and of names of contested calls, that a helper remembers.
 const MOST: usize = 16;
 
-/// A thread's memory of its calls outside of ranges. All functions but [`node`](Self::node) may be called on any
-/// thread. None waits for the lock, because a signal handler that ends the process may have interrupted `node`.
+/// A thread's memory of its calls outside of ranges. Other threads call [`contested`](Self::contested) alone. No
+/// function waits for the lock, because a signal handler that ends the process may have interrupted `node`.
 #[derive(Debug, Default)]
 pub(crate) struct Helper(Mutex<Burst>);
 
@@ -87,7 +87,7 @@ pub(super) struct Burst {
     rows: Vec<Row>,
     /// Labels of two ranges that both waited at the last look.
     rivals: Option<[u32; 2]>,
-    undecided: Vec<Undecided>,
+    contested: Vec<ContestedCalls>,
 }
 
 /// A row of the tree whose ranges have waited for the helper.
@@ -111,7 +111,7 @@ impl Row {
 /// A range that waits.
 #[derive(Debug)]
 pub(super) struct Waiter {
-    pub(super) thread: Watched,
+    pub(super) thread: ThreadView,
     pub(super) standing: Standing,
     /// The row of the helper below that range, as a node of the tree.
     pub(super) node: u32,
@@ -130,12 +130,12 @@ impl Waiter {
 
 /// What is looked at of another thread.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Watched {
+pub(super) struct ThreadView {
     pub(super) stack: &'static Stack,
     pub(super) notes: &'static Notes,
 }
 
-impl Watched {
+impl ThreadView {
     /// Where the thread stands; `None` outside of measured ranges.
     pub(super) fn standing(&self) -> Option<Standing> {
         let (place, start) = self.stack.innermost()?;
@@ -162,7 +162,7 @@ pub(super) enum Found {
 
 /// Calls that could belong to either of two ranges, and stayed outside.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Undecided {
+pub(crate) struct ContestedCalls {
     /// The window, the helper, and how many.
     pub(crate) window: Ticks,
     pub(crate) helper: String,
@@ -190,7 +190,7 @@ impl Helper {
         let node = burst
             .node((clock.now(), caller.own_ranges), limits, process::thread_sleeps, |burst| (find(burst), clock.now()));
         if let Some(between) = burst.rivals {
-            burst.count_undecided(caller, between);
+            burst.count_contested(caller, between);
         }
         node
     }
@@ -207,16 +207,16 @@ impl Helper {
     }
 
     /// Calls in this window that stayed outside.
-    pub(crate) fn undecided(&self, window: Ticks) -> Vec<Undecided> {
+    pub(crate) fn contested(&self, window: Ticks) -> Vec<ContestedCalls> {
         let burst = self.0.try_lock();
-        let all = burst.iter().flat_map(|burst| &burst.undecided);
-        all.filter(|undecided| undecided.window == window).cloned().collect()
+        let all = burst.iter().flat_map(|burst| &burst.contested);
+        all.filter(|contested| contested.window == window).cloned().collect()
     }
 
     /// Another thread uses this memory from now on.
     pub(super) fn begin_thread(&self) {
         if let Some(mut burst) = self.0.try_lock() {
-            *burst = Burst { undecided: std::mem::take(&mut burst.undecided), ..Burst::default() };
+            *burst = Burst { contested: std::mem::take(&mut burst.contested), ..Burst::default() };
         }
     }
 }
@@ -310,15 +310,16 @@ impl Burst {
         }
     }
 
-    fn count_undecided(&mut self, caller: &Caller<'_>, between: [u32; 2]) {
+    fn count_contested(&mut self, caller: &Caller<'_>, between: [u32; 2]) {
         let name = caller.name.lock();
-        let known = self.undecided.iter().position(|row| row.window == caller.window && row.helper == *name);
+        let known = self.contested.iter().position(|row| row.window == caller.window && row.helper == *name);
         let at = known.unwrap_or_else(|| {
-            self.undecided.truncate(MOST - 1);
-            self.undecided.insert(0, Undecided { window: caller.window, helper: name.clone(), ..Default::default() });
+            self.contested.truncate(MOST - 1);
+            self.contested
+                .insert(0, ContestedCalls { window: caller.window, helper: name.clone(), ..Default::default() });
             0
         });
-        if let Some(row) = self.undecided.get_mut(at) {
+        if let Some(row) = self.contested.get_mut(at) {
             (row.calls, row.between) = (row.calls + 1, between);
         }
     }
@@ -335,11 +336,11 @@ mod tests {
     use super::*;
 
     /// A thread with a range of this node since then.
-    fn waiting(node: u32, since: Ticks) -> Watched {
-        let watched =
-            Watched { stack: Box::leak(Box::new(Stack::new())), notes: Box::leak(Box::new(Notes::default())) };
-        watched.stack.push(1, Place::new(node, 7), since).unwrap();
-        watched
+    fn waiting(node: u32, since: Ticks) -> ThreadView {
+        let view =
+            ThreadView { stack: Box::leak(Box::new(Stack::new())), notes: Box::leak(Box::new(Notes::default())) };
+        view.stack.push(1, Place::new(node, 7), since).unwrap();
+        view
     }
 
     /// A helper with a pause of 30 and a quiet time of 100, which makes calls at given moments. Before each call it has
@@ -358,7 +359,7 @@ mod tests {
         }
 
         /// A call while this thread waits, or while it does not although a range is open.
-        fn call(&mut self, at: Ticks, slept: bool, waits: Option<Watched>) -> u32 {
+        fn call(&mut self, at: Ticks, slept: bool, waits: Option<ThreadView>) -> u32 {
             self.slept += u64::from(slept);
             let (sleeps, looks) = (self.slept, &mut self.looks);
             self.burst.node(
@@ -378,7 +379,7 @@ mod tests {
         }
 
         /// The first call of a burst, long after the last, for a range that was entered just before it.
-        fn burst(&mut self, node: u32, waits: bool) -> (u32, Watched) {
+        fn burst(&mut self, node: u32, waits: bool) -> (u32, ThreadView) {
             let at = self.burst.last + 20_000;
             let waiter = waiting(node, at - 1);
             (self.call(at, true, waits.then_some(waiter)), waiter)
@@ -467,7 +468,7 @@ mod tests {
     }
 
     #[test]
-    fn undecided_calls_are_counted_by_window_and_helper() {
+    fn contested_calls_are_counted_by_window_and_helper() {
         let (helper, clock) = (Helper::default(), Clock::new());
         let call = |window, name: &str| {
             let name = Mutex::new(name.to_owned());
@@ -476,7 +477,7 @@ mod tests {
         };
         [(1, "a"), (1, "a"), (1, "b"), (2, "b")].into_iter().for_each(|(window, name)| call(window, name));
         let of =
-            |window| helper.undecided(window).into_iter().map(|row| (row.helper, row.calls, row.between)).collect();
+            |window| helper.contested(window).into_iter().map(|row| (row.helper, row.calls, row.between)).collect();
         let (one, two): (Vec<_>, Vec<_>) = (of(1), of(2));
         assert_eq!(one, [("b".to_owned(), 1, [3, 4]), ("a".to_owned(), 2, [3, 4])]);
         assert_eq!(two, [("b".to_owned(), 1, [3, 4])]);

@@ -28,20 +28,20 @@ pub(crate) fn waiting_node(helper: &ThreadState, engine: &Engine) -> u32 {
 /// Looks for the range that waits for a burst.
 fn look(helper: &ThreadState, engine: &Engine, burst: &Burst) -> Found {
     let others = engine.states().filter(|thread| thread.index != helper.index);
-    let open: Vec<_> = others.filter_map(|thread| Some((thread, thread.watched().standing()?))).collect();
+    let open: Vec<_> = others.filter_map(|thread| Some((thread, thread.view().standing()?))).collect();
     let may_wait = |(_, standing): &&(&ThreadState, Standing)| burst.may_come_of(standing.place.node(), standing.start);
     let candidates: Vec<_> = open.iter().filter(may_wait).take(MOST_LOOKED_AT + 1).collect();
     if candidates.len() > MOST_LOOKED_AT {
         return Found::Nobody;
     }
     let waits = |(thread, standing): &&&(&'static ThreadState, Standing)| {
-        sleeps(thread.thread_id()) && thread.watched().standing() == Some(*standing)
+        sleeps(thread.thread_id()) && thread.view().standing() == Some(*standing)
     };
     let mut waiting = candidates.iter().filter(waits);
     let label = |thread: &ThreadState, place| thread.identity(place).map_or(0, |identity| identity.key.label);
     match (waiting.next(), waiting.next()) {
         (Some((thread, standing)), None) => match row(helper, burst, standing.place.node()) {
-            Some(node) => Found::One(Waiter { thread: thread.watched(), standing: *standing, node }),
+            Some(node) => Found::One(Waiter { thread: thread.view(), standing: *standing, node }),
             None => Found::NoRange,
         },
         (Some((one, standing)), Some((other, beside))) => {

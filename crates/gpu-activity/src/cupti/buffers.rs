@@ -72,17 +72,6 @@ pub struct Filled {
 }
 
 impl Filled {
-    /// Its records in memory of their size, which counts as kept already; its buffer is free again.
-    fn copied(mut self) -> Self {
-        let Some(copy) = make(copy_bytes(self.valid), Role::Kept) else {
-            self.pool.0.lock().kept -= copy_bytes(self.valid);
-            return self;
-        };
-        let mut copied = Self { pool: self.pool, buffer: copy, valid: self.valid };
-        copied.bytes().copy_from_slice(self.bytes());
-        copied
-    }
-
     pub(super) fn role(&self) -> Role {
         self.buffer.role
     }
@@ -94,6 +83,17 @@ impl Filled {
         // allocation. CUPTI no longer writes it, and it is in no list until this value is dropped: nobody else has it
         // while `self` is borrowed.
         unsafe { std::slice::from_raw_parts_mut(buffer, self.valid) }
+    }
+
+    /// Its records in memory of their size, which counts as kept already; its buffer is free again.
+    fn copied(mut self) -> Self {
+        let Some(copy) = make(copy_bytes(self.valid), Role::Kept) else {
+            self.pool.0.lock().kept -= copy_bytes(self.valid);
+            return self;
+        };
+        let mut copied = Self { pool: self.pool, buffer: copy, valid: self.valid };
+        copied.bytes().copy_from_slice(self.bytes());
+        copied
     }
 }
 
@@ -200,7 +200,7 @@ impl Buffers {
         }
     }
 
-    /// The place of an idle buffer of so many bytes that is read.
+    /// The place of an idle buffer of this size that is read.
     fn idle_one(&self, bytes: usize) -> Option<usize> {
         self.idle.iter().rposition(|idle| idle.role == Role::Kept && idle.bytes == bytes)
     }
@@ -211,7 +211,7 @@ impl Buffers {
         self.take_of(bytes).or_else(|| self.take_of(SMALL))
     }
 
-    /// An idle or new buffer of so many bytes.
+    /// An idle or new buffer of this size.
     fn take_of(&mut self, bytes: usize) -> Option<Buffer> {
         if let Some(place) = self.idle_one(bytes) {
             return Some(self.idle.swap_remove(place));
@@ -221,7 +221,7 @@ impl Buffers {
         Some(made)
     }
 
-    /// Frees idle buffers, until the budget has room for so many bytes. Returns whether it has, else frees nothing.
+    /// Frees idle buffers until one of this size fits into the budget. Returns false, and frees none, if it cannot fit.
     fn make_room(&mut self, bytes: usize) -> bool {
         let is_kept = |idle: &Buffer| idle.role == Role::Kept;
         let idle: usize = self.idle.iter().filter(|idle| is_kept(idle)).map(|idle| idle.bytes).sum();
@@ -279,13 +279,13 @@ fn make(bytes: usize, role: Role) -> Option<Buffer> {
     (address != 0).then_some(Buffer { address, bytes, role })
 }
 
-/// The size of a copy of so many bytes. It differs from that of any buffer for CUPTI.
+/// The size of a copy of these records. No buffer for CUPTI has this size.
 const fn copy_bytes(valid: usize) -> usize {
     let bytes = (valid / ALIGNMENT + 1) * ALIGNMENT;
     if bytes == MEDIUM || bytes == SMALL { bytes + ALIGNMENT } else { bytes }
 }
 
-/// The layout of so many bytes, a multiple of the alignment.
+/// The layout of a buffer or a copy. The size is a multiple of the alignment.
 const fn layout(bytes: usize) -> Layout {
     // SAFETY: the alignment is a power of two, and all sizes are multiples of it far below `isize::MAX`.
     unsafe { Layout::from_size_align_unchecked(bytes, ALIGNMENT) }

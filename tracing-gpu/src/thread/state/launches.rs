@@ -12,7 +12,7 @@ use crate::record::InstanceId;
 #[cfg(feature = "cuda")]
 use crate::session::catalog::ROOT;
 #[cfg(feature = "cuda")]
-use crate::thread::helper::{Helper, Undecided, Watched};
+use crate::thread::helper::{ContestedCalls, Helper, ThreadView};
 #[cfg(feature = "cuda")]
 use crate::thread::launch_log::AnyCall;
 use crate::thread::launch_log::Around;
@@ -56,8 +56,8 @@ impl ThreadState {
     }
 
     /// What another thread may look at.
-    pub(in crate::thread) fn watched(&'static self) -> Watched {
-        Watched { stack: &self.stack, notes: &self.launches.notes }
+    pub(in crate::thread) fn view(&'static self) -> ThreadView {
+        ThreadView { stack: &self.stack, notes: &self.launches.notes }
     }
 
     /// A number that changes with each range of this thread in which calls are made.
@@ -71,8 +71,8 @@ impl ThreadState {
     }
 
     /// Calls outside of ranges that could belong to either of two. On any thread.
-    pub(crate) fn undecided(&self, window: Ticks) -> Vec<Undecided> {
-        self.helper.get().map_or_else(Vec::new, |helper| helper.undecided(window))
+    pub(crate) fn contested_calls(&self, window: Ticks) -> Vec<ContestedCalls> {
+        self.helper.get().map_or_else(Vec::new, |helper| helper.contested(window))
     }
 
     #[cold]
