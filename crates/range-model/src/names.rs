@@ -64,6 +64,21 @@ pub fn label_or_none(domain: Option<&str>, name: &str) -> String {
     label(domain, name).unwrap_or_else(|| "None".to_owned())
 }
 
+/// The collective operation that a kernel of NCCL runs: `AllReduce` of `ncclDevKernel_AllReduce_Sum_f32_RING_LL`; `None`
+/// for other kernels.
+///
+/// ```
+/// use range_model::names::collective;
+///
+/// assert_eq!(collective("ncclDevKernel_AllGather_RING_LL(ncclDevKernelArgsStorage<4096ul>)"), Some("AllGather"));
+/// assert_eq!(collective("gemm"), None);
+/// ```
+#[must_use]
+pub fn collective(kernel: &str) -> Option<&str> {
+    let (_, rest) = kernel.strip_prefix("nccl")?.split_once("Kernel_")?;
+    rest.split(['_', '(']).next().filter(|name| !name.is_empty())
+}
+
 /// The parts, with `between` after each but the last. The compiler makes ten times as much of `join` for a slice.
 pub fn joined<T: AsRef<str>>(parts: impl IntoIterator<Item = T>, between: &str) -> String {
     let mut all = String::new();

@@ -322,6 +322,12 @@ impl Session {
         self.tape_room.as_ref().is_some_and(|room| room.with_values)
     }
 
+    /// Whether ranges are recorded, for a timeline or for reports of the GPU's time.
+    #[inline]
+    pub(crate) const fn records_ranges(&self) -> bool {
+        self.tape_room.is_some()
+    }
+
     /// Whether ranges have the numbers of their spans and calls.
     pub(crate) fn records_numbers(&self) -> bool {
         self.tape_room.as_ref().is_some_and(|room| room.with_numbers)

@@ -65,7 +65,7 @@ impl NvtxTool {
         let Some(thread) = self.engine.thread() else { return self.count_unfollowed(domain) };
         let Some(range) = find(thread, domain, event) else { return };
         let start = thread.push_foreign(range.key(RangeStyle::PushPop));
-        if let Some(start) = start.filter(|_| thread.session.records_values())
+        if let Some(start) = start.filter(|_| is_taken(thread.session, event))
             && let Some((values, fields)) = values_of(thread.session, event, range.has_tail)
         {
             thread.record_values(start, &values, &fields);
@@ -372,6 +372,12 @@ fn look_up(thread: &ThreadState, domain: u32, category: u32, text: &str) -> Know
         },
     };
     Known { label, category, has_tail: cut.is_some() }
+}
+
+/// Whether the values of a range are recorded: for a timeline; and where ranges are recorded for the GPU's reports, data
+/// of the payload extension, because NCCL tells the communicators of its calls so.
+fn is_taken(session: &Session, event: &Event<'_>) -> bool {
+    session.records_values() || session.records_ranges() && !event.extended.is_empty()
 }
 
 /// The values of a range that a timeline shows besides its name; `None` if there are none.

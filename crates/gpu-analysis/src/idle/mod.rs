@@ -8,6 +8,7 @@
 //! Records arrive late and in any order. So records older than [`Limits::lateness`] are settled whenever
 //! [`Limits::batch`] records have arrived, and memory does not grow with the run.
 
+mod collectives;
 mod curve;
 mod functions;
 mod gaps;
@@ -31,6 +32,7 @@ use range_model::timeline::{
 };
 use range_model::{RangeStyle, Summary};
 
+use self::collectives::Collectives;
 use self::curve::Curve;
 use self::functions::{BLOCKING_COPY, Purpose, kind, purpose};
 pub(super) use self::gaps::DISPATCH;
@@ -80,6 +82,7 @@ pub struct Idle {
     /// Number of those whose calls never arrived.
     unmatched_copies: u64,
     streams: StreamLogs,
+    collectives: Collectives,
     /// Start of the window. What ended before does not count.
     window: u64,
     /// Number of records since the last settling, and the end of the latest one.
@@ -209,6 +212,7 @@ impl Fold for Idle {
     }
 
     fn range(&mut self, range: &Range<'_>) {
+        self.collectives.range(range);
         if range.style == RangeStyle::PushPop && range.end > range.start.max(self.window) {
             let label = self.labels.number(range.domain, range.name);
             let thread = self.threads.row(range.thread);
@@ -239,6 +243,7 @@ impl Fold for Idle {
         {
             self.pageable.push(PageableCopy { thread, at, end, correlation, bytes: memory.bytes });
         }
+        self.collectives.operation(operation, |span| self.labels.number(None, span));
         let log = &mut self.devices.row(operation.device).log;
         log.add(DeviceOperation {
             start: start.max(self.window),
@@ -313,13 +318,16 @@ impl Fold for Idle {
         self.spans.clear();
         self.calls.clear();
         self.ranges.restart(at);
+        self.collectives.restart(at);
         self.pageable.retain(|copy| copy.at >= at);
         self.unmatched_copies = 0;
     }
 
     fn finish(&mut self, summary: &mut Summary) {
         self.settle(u64::MAX);
-        summary.idle = self.answer(summary.elapsed_ns);
+        let names = self.labels.take();
+        summary.communicators = self.collectives.rows(&names);
+        summary.idle = self.answer(summary.elapsed_ns, &names);
     }
 
     fn show(&mut self, give: &mut dyn FnMut(&Item<'_>)) {
@@ -404,6 +412,7 @@ impl Idle {
             pageable,
             unmatched_copies,
             unshown,
+            collectives,
             window,
             ..
         } = self;
@@ -446,6 +455,7 @@ impl Idle {
                             Some((thread, _)) => threads.row(thread).pieces.push(piece),
                             None => {
                                 causes.add(piece.cause, piece.end - piece.start);
+                                collectives.idle(index, [piece.start, piece.end], NO_RANGE, piece.cause);
                                 spans.row(NO_RANGE).add(&piece);
                                 unshown.iter_mut().for_each(|unshown| unshown.push((None, piece)));
                             }
@@ -474,6 +484,7 @@ impl Idle {
                 if piece.cause == IdleCause::NoWork {
                     no_work.push((piece.start, piece.end));
                 }
+                collectives.idle(piece.device, [piece.start, piece.end], label, piece.cause);
                 spans.row(label).add(&piece);
                 unshown.iter_mut().for_each(|unshown| unshown.push((Some(number), piece)));
             };
@@ -482,6 +493,8 @@ impl Idle {
                 thread.forget(needed);
             }
         }
+        let waiting = threads.values().flat_map(|thread| &thread.pieces).map(|piece| piece.start).min();
+        collectives.judge(until, waiting);
         let curves: Vec<&Curve> = devices.values().map(|device| &device.curve).in_vec();
         ranges.evaluate(needed, &curves);
         for device in devices.values_mut() {
@@ -493,7 +506,7 @@ impl Idle {
         logs.forget();
     }
 
-    fn answer(&mut self, elapsed: u64) -> Option<GpuIdle> {
+    fn answer(&mut self, elapsed: u64, names: &Keyed<u32, (Option<String>, String)>) -> Option<GpuIdle> {
         let mut idle = GpuIdle::default();
         for (&number, device) in self.devices.iter() {
             let Some((start, end)) = device.log.known() else { continue };
@@ -509,7 +522,6 @@ impl Idle {
             idle.late += device.log.late;
             idle.devices.push(row);
         }
-        let names = self.labels.take();
         for (label, sums) in self.spans.iter() {
             let mut row = SpanIdle::default();
             if let Some((domain, name)) = names.get(label) {
@@ -530,7 +542,7 @@ impl Idle {
         order::by_key(&mut idle.ranges, |row| {
             (Reverse(row.steady.busy_ns + row.warm_up.busy_ns), row.domain.clone(), row.name.clone())
         });
-        idle.calls = self.calls(&names);
+        idle.calls = self.calls(names);
         idle.unmatched_copies = self.unmatched_copies;
         idle.dropped_calls = self.threads.values().map(|thread| thread.dropped).sum();
         let has_failed = idle.calls.iter().any(|row| row.kind == CallKind::Failed);

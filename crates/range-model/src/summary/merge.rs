@@ -2,6 +2,7 @@
 //! slowest process.
 
 mod as_one;
+mod collectives;
 mod figures;
 mod labels;
 mod rows;
@@ -17,10 +18,11 @@ use std::collections::BTreeMap;
 
 use super::schema::Join;
 use super::{
-    CallTotals, GpuActivity, GpuIdle, GpuWork, GraphWork, InterferenceStats, Losses, MemoryKind, NodeTotals,
+    CallTotals, GpuActivity, GpuIdle, GpuWork, GraphWork, InterferenceStats, Lateness, Losses, MemoryKind, NodeTotals,
     OffCpuStats, Process, Sizes, StreamTimes, Summary, Times, WaitStats,
 };
 use crate::stats::order;
+use collectives::Collectives;
 use rows::Rows;
 use tree::Trees;
 
@@ -78,6 +80,9 @@ pub struct MergedSummary {
     /// Whose operations on a GPU made operations of others wait, over all processes, by time descending.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Vec::is_empty"))]
     pub interference: Vec<InterferenceStats>,
+    /// Which ranks were late for collective operations of NCCL; `None` if no two processes took part in one together.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    pub lateness: Option<Lateness>,
     /// Events of OpenACC runtimes by [label](super::OpenAccStats::label), by total time descending, then by label.
     pub openacc: Vec<Merged<String, Times>>,
     /// Sums over `nvtx.category`, by total time descending, then by name.
@@ -178,6 +183,7 @@ struct Tables {
     off_cpu: Vec<OffCpuStats>,
     waits: Vec<WaitStats>,
     interference: Vec<InterferenceStats>,
+    collectives: Collectives,
 }
 
 #[derive(Default)]
@@ -216,6 +222,7 @@ impl Tables {
         self.off_cpu.extend(summary.off_cpu);
         self.waits.extend(summary.waits);
         self.interference.extend(summary.interference);
+        self.collectives.add(process, summary.communicators);
         if let Some(gpu) = summary.gpu {
             self.gpu.get_or_insert_default().add(process, gpu);
         }
@@ -232,6 +239,7 @@ impl Tables {
         merged.off_cpu = self.off_cpu.joined();
         merged.waits = self.waits.joined();
         merged.interference = self.interference.joined();
+        merged.lateness = self.collectives.compared(places, &merged.processes, merged.elapsed_ns);
         merged.idle = (!self.idle.is_empty()).then(|| GpuIdle::join(&self.idle.iter().collect::<Vec<_>>()));
     }
 }

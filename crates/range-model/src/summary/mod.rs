@@ -15,6 +15,7 @@
 //! summary.ranges.push(RangeStats::new("Load Module", Times::new(2, 3_000)));
 //! ```
 
+mod collectives;
 #[cfg(feature = "_schema")]
 mod declared;
 #[cfg(feature = "serde")]
@@ -40,6 +41,9 @@ pub mod schema;
 mod times;
 mod waits;
 
+#[doc(hidden)] // for the crates of this workspace
+pub use collectives::{COLLECTIVES, GPU_WORK};
+pub use collectives::{CollectiveStats, CollectiveWait, CommunicatorStats, LateRank, Lateness, RankWait, TimePart};
 pub use gpu::{
     ActivityLosses, ApiCallStats, CapturedKernel, CapturedWork, GpuActivity, GpuWork, GraphWork, KernelStats,
     MemoryKind, MemoryStats, MemoryWork, NodeCalls, NodeKernel, NodeWork, ProjectionStats, RangeKernelStats, Sizes,

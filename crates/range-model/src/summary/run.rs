@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 
+use super::collectives::{CommunicatorStats, Lateness};
 #[cfg(feature = "serde")]
 use super::flat_tree;
 use super::gpu::{ActivityLosses, GpuActivity, NodeWork};
@@ -553,6 +554,13 @@ figures! {
         /// for it.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         interference: Vec<InterferenceStats>;
+        /// Collective operations of NCCL, by communicator. Empty where there were none, and where no report asked why
+        /// the devices were idle.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        communicators: Vec<CommunicatorStats>;
+        /// Which ranks were late for collective operations: of several processes as one. `None` of one process.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        lateness: Option<Lateness>;
         /// Events of an OpenACC runtime, by total time descending, then by label.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         openacc: Vec<OpenAccStats>;

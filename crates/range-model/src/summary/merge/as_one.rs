@@ -43,6 +43,8 @@ impl MergedSummary {
             off_cpu: self.off_cpu.clone(),
             waits: self.waits.clone(),
             interference: self.interference.clone(),
+            communicators: Vec::new(), // they are in `lateness`
+            lateness: self.lateness.clone(),
             openacc: self.openacc.iter().map(|row| OpenAccStats::new(row.key.clone(), row.all.clone())).collect(),
             categories: self
                 .categories
