@@ -157,6 +157,28 @@ kinds! {
         cause: Option<IdleCause>,
         /// How long.
         cause_ns: Option<u64>,
+        /// The part of the busy time in which ranks waited for others in collective operations; `None` where that is
+        /// not known.
+        waiting_ns: Option<u64>,
+    }
+    /// A rank was late for collective operations, in which the others waited for it. At stake is how long each of them
+    /// waited on average, of the run.
+    LateRank = "late_rank" {
+        /// Its place in [`Lateness::late`](range_model::summary::Lateness::late).
+        row: usize,
+        /// For how many operations it was the last.
+        operations: u64,
+        /// Of how many.
+        of_operations: u64,
+        /// By how much, in the median.
+        late_ns: u64,
+        /// How many other ranks there are.
+        others: u64,
+        /// How long all of them together waited.
+        waited_ns: u64,
+        /// How much longer than the others it was in the range and the state that the sentence names; `None` where it
+        /// names none.
+        cause_ns: Option<u64>,
     }
     /// Calls of the CUDA API failed. At stake is the time in them.
     FailedCalls = "failed_calls" {

@@ -5,6 +5,7 @@
 
 use super::causes::{advice, has_replays, in_stream, name_of, replays_graphs, waiting_calls};
 use super::finding::{Evidence, Finding};
+use super::late::{late_ranks, waits as waits_for_ranks};
 use super::subject::{Subject, busy, is_most};
 use crate::text::number::{human_inline, share};
 use crate::text::wording::Wording;
@@ -35,6 +36,7 @@ struct Part {
 /// The findings of the GPU, the first line of a report first.
 pub(crate) fn on_gpu(summary: &Summary, wording: Wording) -> Vec<Finding> {
     let mut all: Vec<Finding> = how_busy(summary, wording).into_iter().in_vec();
+    all.extend(late_ranks(summary, wording));
     let mut others = in_stream(summary, wording);
     if let Some(Finding { evidence: Evidence::GpuUse { cause: Some(IdleCause::NoWork), .. }, .. }) = all.first() {
         others.retain(|it| !matches!(it.evidence, Evidence::GpuIdleFor { cause: IdleCause::NoWork, .. })); // said above
@@ -57,7 +59,9 @@ fn how_busy(summary: &Summary, wording: Wording) -> Option<Finding> {
     }
     let relation = if part.of_run.is_some() { "in the loop of" } else { "in" };
     let place = part.name.as_ref().map_or_else(String::new, |name| format!(" {relation} `{name}`"));
-    let mut sentence = format!("GPU busy {} of {}{place}", share(busy, wall.into()), human_inline(wall));
+    let waits = waits_for_ranks(summary, [busy, wall]);
+    let (waiting_ns, of_it) = waits.map_or((None, String::new()), |(ns, words)| (Some(ns), words));
+    let mut sentence = format!("GPU busy {} of {}{place}{of_it}", share(busy, wall.into()), human_inline(wall));
     if let Some(run) = part.of_run {
         sentence += &format!(" ({} of the run)", share(wall, run.into()));
     } else if part.warm_up.instances > 0 {
@@ -65,7 +69,10 @@ fn how_busy(summary: &Summary, wording: Wording) -> Option<Finding> {
     }
     let is_enough = u128::from(busy) * 100 >= u128::from(wall) * BUSY_ENOUGH;
     let cause = largest(&part.used.causes).filter(|_| !is_enough);
-    if !is_enough {
+    // Ranks that wait are busy; where that is more, it is what the line is about.
+    let says_why = !is_enough && waiting_ns.is_none_or(|waiting| cause.is_some_and(|(_, ns)| ns > waiting));
+    let cause = cause.filter(|_| says_why);
+    if says_why {
         // In a loop there are operations of other ranges, too.
         let instances = if part.of_run.is_some() { 1 } else { part.used.instances };
         let mut of_words = part.used;
@@ -89,6 +96,7 @@ fn how_busy(summary: &Summary, wording: Wording) -> Option<Finding> {
         operations_ns: part.used.operations_ns,
         cause,
         cause_ns,
+        waiting_ns,
     };
     let mut finding = Finding::of_run(evidence, sentence);
     (finding.at_stake_ns, finding.of_ns) = (wall - busy, Some(wall));

@@ -16,6 +16,7 @@ mod hot;
 mod interval;
 #[cfg(feature = "compare")]
 mod judge;
+mod late;
 mod losses;
 mod path;
 mod phase;

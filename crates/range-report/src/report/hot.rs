@@ -12,7 +12,7 @@ use crate::analysis::{Phase, Phases, enough};
 use crate::text::kernels::short_names;
 use crate::text::number::{human_inline, integer, percent};
 use crate::text::width::shorten;
-use range_model::names::escaped;
+use range_model::names::{self, escaped};
 use range_model::stats::{Lean, Named, order};
 use range_model::{GpuActivity, RangeStyle, Summary};
 
@@ -30,6 +30,7 @@ pub(crate) fn hot(summary: &Summary, options: &RenderOptions) -> String {
         return section(&title, NO_ACTIVITY);
     };
     let mut operations = gpu_work::operations(summary, gpu, |kind| gpu_work::bracketed(kind, options.style), options);
+    let waiting = leave_out_waiting(&mut operations, summary);
     let phases = Phases::of(summary);
     let mut launched_in = launching_ranges(&phases, gpu, options);
     let mut items = ["kernel or copy", "kernels and copies"];
@@ -54,6 +55,9 @@ pub(crate) fn hot(summary: &Summary, options: &RenderOptions) -> String {
     let mut calls = gpu_work::calls(gpu, options);
     order::by_most(&mut calls, |row| row.total_ns);
     let mut out = List { what: "GPU time", items, none: NO_OPERATION }.text(&operations, &ranges, percent, options);
+    if waiting > 0 {
+        out += &format!(" Without {} in which ranks waited for others in collectives.\n", human_inline(waiting));
+    }
     out.push('\n');
     out += &List {
         what: "API time",
@@ -62,6 +66,24 @@ pub(crate) fn hot(summary: &Summary, options: &RenderOptions) -> String {
     }
     .text(&calls, &[], percent, options);
     section(&title, &out)
+}
+
+/// Leaves out the time in which ranks only waited for others, which is no reason to make a kernel faster. Kernels of one
+/// collective operation have equal parts of it for equal times. Returns how much that is.
+fn leave_out_waiting(operations: &mut [Tally], summary: &Summary) -> u64 {
+    let mut left_out = 0_u64;
+    for collective in summary.lateness.iter().flat_map(|lateness| &lateness.operations) {
+        let runs = |row: &Tally| names::collective(&row.name) == Some(collective.name.as_str());
+        let all = operations.iter().filter(|row| runs(row)).map(|row| row.total_ns).total();
+        for row in operations.iter_mut().filter(|row| runs(row)) {
+            let part = u128::from(collective.waiting_ns) * u128::from(row.total_ns) / all.max(1);
+            let part = u64::try_from(part).unwrap_or(u64::MAX).min(row.total_ns);
+            row.total_ns -= part;
+            left_out = left_out.saturating_add(part);
+        }
+    }
+    order::by_most(operations, |row| row.total_ns);
+    left_out
 }
 
 /// The wording of a list.

@@ -9,7 +9,8 @@ use range_model::summary::schema::Declared;
 /// All structs in a summary but the summary itself.
 fn rows() -> Vec<&'static Declared> {
     fn add(declared: &Declared, found: &mut Vec<&'static Declared>) {
-        for row in declared.parts.iter().filter_map(|part| part()) {
+        let written = declared.fields.iter().zip(declared.parts).filter(|([.., serde], _)| *serde != "skip");
+        for row in written.filter_map(|(_, part)| part()) {
             if found.iter().all(|known| known.name != row.name) {
                 found.push(row);
                 add(row, found);
@@ -73,7 +74,7 @@ fn rule_of(kind: &str) -> Value {
 /// The rules of a struct. In a file, a nested row has its depth in place of its children.
 fn object_of(declared: &Declared) -> Value {
     let (mut required, mut properties) = (Vec::new(), Map::new());
-    for [name, about, kind, serde] in declared.fields {
+    for [name, about, kind, serde] in declared.fields.iter().filter(|[.., serde]| *serde != "skip") {
         if *kind == format!("Vec<{}>", declared.name) {
             let about = "Nodes above it; 0 for a root. The parent is the nearest node before it with a lower depth.";
             properties.insert("depth".to_owned(), with(rule_of("u32"), json!({"description": about})));
