@@ -1,42 +1,79 @@
--- Stragglers, and who waits for them: in each collective operation of NCCL the rank that is there last waits least, so
--- its range, or kernel, is the shortest. The others wait for the rest of theirs. Where the ranks of a run share several
--- communicators, the n-th operation of one name on each rank may belong to different ones.
-WITH collectives AS (
-    SELECT 'range' AS what, run, host, rank, pid, name, start_ns, duration_ns FROM ranges WHERE domain = 'NCCL'
-    UNION ALL
-    SELECT 'kernel' AS what, run, host, rank, pid, name, start_ns, duration_ns FROM kernels
-    WHERE name LIKE 'ncclDevKernel%' OR name LIKE 'ncclKernel%'
+-- Stragglers, and who waits for them in collective operations of NCCL. An operation has one number in its communicator
+-- on all ranks, and ends on all of them together. So the rank with the shortest one came last, and each other rank
+-- waited for the rest of its own. The clocks of the ranks are not compared. `waited_ns` is that time. `cost_ns` is what
+-- it costs at most: the part of it in which nothing else ran on the device of the waiter.
+--
+-- The query leaves out the first operation of each communicator, because processes start at different times;
+-- operations that some rank does not list, or a process with two profilers lists twice; and names for which not every
+-- rank needs all others.
+--
+-- `before_range` and `before_state` are what the straggler did for longest before an operation, if that took longer
+-- than on the waiter by at least half of the wait. They are those of most of `waited_ns`, and NULL where nothing
+-- explains it.
+WITH members AS (
+    SELECT run, communicator, COUNT(*) AS ranks
+    FROM (SELECT DISTINCT run, communicator, host, rank, pid FROM collectives) each_once
+    GROUP BY run, communicator
 ),
-numbered AS (
-    SELECT what, run, host, rank, name, duration_ns,
-        ROW_NUMBER() OVER (PARTITION BY what, run, host, rank, pid, name ORDER BY start_ns, duration_ns) AS number
+judged AS (
+    SELECT collectives.*,
+        COUNT(*) OVER (PARTITION BY run, communicator, number, host, rank, pid) AS times
     FROM collectives
+    WHERE number > 0 AND name IN ('AllReduce', 'AllGather', 'ReduceScatter')
 ),
-shortest AS (
-    SELECT what, run, name, number, MIN(duration_ns) AS least_ns, COUNT(*) AS ranks
-    FROM numbered
-    GROUP BY what, run, name, number
-    HAVING COUNT(*) > 1
+ordered AS (
+    SELECT run, communicator, number, name, rank, duration_ns, alone_ns, before_range, before_state,
+        COALESCE(before_ns, 0) AS before_ns,
+        ROW_NUMBER() OVER (
+            PARTITION BY run, communicator, number, name ORDER BY duration_ns, rank, host, pid
+        ) AS place,
+        COUNT(*) OVER (PARTITION BY run, communicator, number, name) AS present
+    FROM judged
+    WHERE times = 1
 ),
-last_ones AS (
-    SELECT n.what, n.run, n.name, n.number, MIN(n.rank) AS rank
-    FROM numbered n
-    JOIN shortest s ON s.what = n.what AND s.run = n.run AND s.name = n.name AND s.number = n.number
-    WHERE n.duration_ns = s.least_ns
-    GROUP BY n.what, n.run, n.name, n.number
+pairs AS (
+    SELECT w.run, w.name, l.rank AS straggler, w.rank AS waiter, l.before_range, l.before_state,
+        w.duration_ns - l.duration_ns AS waited_ns,
+        LEAST(w.duration_ns - l.duration_ns, w.alone_ns) AS cost_ns,
+        CASE
+            WHEN COALESCE(w.before_range, '') = COALESCE(l.before_range, '')
+                AND COALESCE(w.before_state, '') = COALESCE(l.before_state, '')
+            THEN l.before_ns - w.before_ns
+            ELSE l.before_ns
+        END AS longer_ns
+    FROM ordered w
+    JOIN ordered l
+        ON l.run = w.run AND l.communicator = w.communicator AND l.number = w.number AND l.name = w.name
+    JOIN members m ON m.run = w.run AND m.communicator = w.communicator AND m.ranks = w.present
+    WHERE l.place = 1 AND w.place > 1
 ),
-waits AS (
-    SELECT n.what, n.run, n.name, l.rank AS straggler, n.rank AS waiter,
+explained AS (
+    SELECT run, name, straggler, waiter, waited_ns, cost_ns,
+        CASE WHEN 2 * longer_ns >= waited_ns THEN before_range END AS before_range,
+        CASE WHEN 2 * longer_ns >= waited_ns THEN before_state END AS before_state
+    FROM pairs
+),
+by_part AS (
+    SELECT run, name, straggler, waiter, before_range, before_state,
         COUNT(*) AS collectives,
-        CAST(SUM(n.duration_ns - s.least_ns) AS BIGINT) AS waited_ns,
-        MAX(n.duration_ns - s.least_ns) AS longest_ns
-    FROM numbered n
-    JOIN shortest s ON s.what = n.what AND s.run = n.run AND s.name = n.name AND s.number = n.number
-    JOIN last_ones l ON l.what = n.what AND l.run = n.run AND l.name = n.name AND l.number = n.number
-    WHERE n.rank <> l.rank
-    GROUP BY n.what, n.run, n.name, l.rank, n.rank
+        SUM(waited_ns) AS waited_ns,
+        SUM(cost_ns) AS cost_ns,
+        MAX(waited_ns) AS longest_ns,
+        ROW_NUMBER() OVER (
+            PARTITION BY run, name, straggler, waiter
+            ORDER BY SUM(waited_ns) DESC, COALESCE(before_state, ''), COALESCE(before_range, '')
+        ) AS place
+    FROM explained
+    GROUP BY run, name, straggler, waiter, before_range, before_state
 )
-SELECT what, run, name, straggler, waiter, collectives, waited_ns, longest_ns,
-    CAST(waited_ns AS DOUBLE) / collectives AS mean_wait_ns
-FROM waits
-ORDER BY waited_ns DESC, what, run, name, straggler, waiter
+SELECT run, name, straggler, waiter,
+    CAST(SUM(collectives) AS BIGINT) AS collectives,
+    CAST(SUM(waited_ns) AS BIGINT) AS waited_ns,
+    CAST(SUM(cost_ns) AS BIGINT) AS cost_ns,
+    MAX(longest_ns) AS longest_ns,
+    CAST(SUM(waited_ns) AS DOUBLE) / SUM(collectives) AS mean_wait_ns,
+    MAX(CASE WHEN place = 1 THEN before_range END) AS before_range,
+    MAX(CASE WHEN place = 1 THEN before_state END) AS before_state
+FROM by_part
+GROUP BY run, name, straggler, waiter
+ORDER BY cost_ns DESC, waited_ns DESC, run, name, straggler, waiter

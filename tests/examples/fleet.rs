@@ -3,9 +3,12 @@
 //! ranges into files of a tenth of a second until it is killed.
 //!
 //! A run of a day trains in steps of a forward pass, a backward pass, an exchange by NCCL, and an optimizer. Rank
-//! [`STRAGGLER`] takes longer in each forward pass, so all others wait for it in the exchange. In hour [`SLOW_HOUR`]
-//! loading takes three times as long on all ranks. A few forward passes of the last rank are far longer than others. A
-//! second, shorter run has a slower optimizer.
+//! [`STRAGGLER`] takes longer in each forward pass, so all others wait for it in the exchange. Every fourth exchange is
+//! only among the ranks of a host, which have a communicator of their own. In the first exchange half of the ranks wait
+//! for processes that start. The last rank does not list the last exchange of all.
+//!
+//! In hour [`SLOW_HOUR`] loading takes three times as long on all ranks. A few forward passes of the last rank are far
+//! longer than others. A second, shorter run has a slower optimizer.
 //!
 //! Prints how fast the datasets were written, and writes the truth: a line in `truth.csv` for each run, rank and name.
 
@@ -16,7 +19,10 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use range_files::Parquet;
-use range_model::summary::{CallStates, CallStats, DeviceIdle, GpuIdle, IdleCause, Process, Summary, Times, WaitStats};
+use range_model::summary::{
+    CallStates, CallStats, CommunicatorStats, DeviceIdle, GPU_WORK, GpuIdle, IdleCause, Process, Summary, TimePart,
+    Times, WaitStats,
+};
 use range_model::timeline::{Item, Kernel, Operation, Range, Sink as _, Value, Work};
 
 /// The rank that is slow, of ranks that are at least as many; else the last one.
@@ -29,6 +35,14 @@ const EACH_STEP: u64 = 6;
 const MIDNIGHT: u64 = 1_764_115_200;
 const HOUR: u64 = 3_600_000_000_000;
 const RANKS_OF_A_HOST: u32 = 8;
+/// Number of the communicator of all ranks. Those of hosts count from 1.
+const OF_ALL: u64 = u64::MAX;
+/// One exchange of so many steps is only among the ranks of a host.
+const OF_HOST_EACH: u64 = 4;
+/// How long half of the ranks wait in the first exchange.
+const FIRST_WAIT: u64 = 12_000_000;
+/// How many operations of a communicator are listed: the last.
+const MOST_LISTED: usize = 2_048;
 
 /// What a run is like.
 #[derive(Clone, Copy)]
@@ -127,6 +141,8 @@ fn rank_of(folder: &Path, run: Run<'_>, rank: u32) -> Result<Truth, Box<dyn Erro
     let mut own = fastrand::Rng::with_seed(100 + u64::from(rank));
     let mut truth = Truth::new();
     let mut numbers = 0_u64;
+    let host = |rank: u32| rank / RANKS_OF_A_HOST;
+    let mut communicators = [OF_ALL, u64::from(host(rank)) + 1].map(communicator);
     let (mut busy, mut waited) = (0, 0);
     for step in 0..steps {
         let start = step * step_ns + own.u64(..1_000);
@@ -139,9 +155,12 @@ fn rank_of(folder: &Path, run: Run<'_>, rank: u32) -> Result<Truth, Box<dyn Erro
             false if is_outlier => straggled + 90_000_000,
             false => 10_000_000 + own.u64(..1_000_000),
         };
-        let backward = 20_000_000 + own.u64(..500_000);
-        // The exchange ends on all ranks together, once the straggler is there.
-        let reduce = 500_000 + if rank == straggler { 0 } else { straggled.saturating_sub(forward) + 1_000_000 };
+        let backward = 8_000_000 + own.u64(..500_000);
+        // The exchange ends on all of its ranks together, once the straggler is there.
+        let is_of_host = step % OF_HOST_EACH == OF_HOST_EACH - 1;
+        let waits = rank != straggler && (!is_of_host || host(rank) == host(straggler));
+        let first_wait = if step == 0 && rank.is_multiple_of(2) { FIRST_WAIT } else { 0 };
+        let reduce = 500_000 + first_wait + if waits { straggled.saturating_sub(forward) + 1_000_000 } else { 0 };
         let optimizer = ((2_000_000 + own.u64(..100_000)) as f64 * run.optimizer) as u64;
         let batch = own.u64(1..=512);
         let fields = [("batch", Value::Unsigned(batch)), ("epoch", Value::Unsigned(step / 10_000))];
@@ -203,10 +222,57 @@ fn rank_of(folder: &Path, run: Run<'_>, rank: u32) -> Result<Truth, Box<dyn Erro
                 ..Operation::default()
             }))?;
         }
+        let [of_all, of_host] = &mut communicators;
+        let its = if is_of_host { of_host } else { of_all };
+        let before = vec![(0, forward - 1_000_000), (1, backward)];
+        list(its, [forward_at + forward + backward, reduce - 100_000], before);
         waited += reduce;
     }
-    sink.end(&summary_of(process, steps, busy, waited), 0)?;
+    if rank + 1 == run.ranks {
+        let [of_all, _] = &mut communicators;
+        of_all.name.pop();
+    }
+    let mut summary = summary_of(process, steps, busy, waited);
+    summary.communicators = communicators.map(last_listed).into();
+    sink.end(&summary, 0)?;
     Ok(truth)
+}
+
+fn communicator(id: u64) -> CommunicatorStats {
+    let part = |range: &str, state: &str| {
+        let mut part = TimePart::default();
+        (part.range, part.state) = (Some(range.to_owned()), state.to_owned());
+        part
+    };
+    let mut communicator = CommunicatorStats::default();
+    communicator.id = id;
+    communicator.names = vec!["AllReduce".to_owned()];
+    communicator.parts = vec![part("forward", GPU_WORK), part("backward", IdleCause::Host.name())];
+    communicator
+}
+
+/// Lists an operation. The device does something else in half of it.
+fn list(communicator: &mut CommunicatorStats, [start, length]: [u64; 2], before: Vec<(u32, u64)>) {
+    communicator.name.push(0);
+    communicator.start_ns.push(start);
+    communicator.time_ns.push(length);
+    communicator.alone_ns.push(length / 2);
+    communicator.before.push(before);
+}
+
+/// The last operations, as a profiler lists them.
+fn last_listed(mut communicator: CommunicatorStats) -> CommunicatorStats {
+    let count = communicator.name.len();
+    let earlier = count.saturating_sub(MOST_LISTED);
+    communicator.earlier = earlier as u64;
+    communicator.name.drain(..earlier);
+    for column in [&mut communicator.start_ns, &mut communicator.time_ns, &mut communicator.alone_ns] {
+        column.truncate(count);
+        column.drain(..earlier);
+    }
+    communicator.before.truncate(count);
+    communicator.before.drain(..earlier);
+    communicator
 }
 
 fn summary_of(process: Process, steps: u64, busy: u64, waited: u64) -> Summary {

@@ -2,14 +2,17 @@
 //! below one folder are one table each.
 //!
 //! ```text
-//! DIR/run=RUN/host=HOST/rank=RANK/{ranges,calls,states,waits,kernels,copies,api,findings}-PID-NNNN.parquet
+//! DIR/run=RUN/host=HOST/rank=RANK/DATASET-PID-NNNN.parquet
 //! ```
+//!
+//! The datasets are `ranges`, `calls`, `states`, `waits`, `kernels`, `copies`, `api`, `findings` and `collectives`.
 //!
 //! - A file is closed after 10 s or 256 MB. **A process that is killed** leaves all closed files, and loses the rows of
 //!   the open ones. The name of an open file, `.ranges-PID-NNNN.parquet.open`, shows that it is open: engines ignore
 //!   names that begin with a dot.
 //! - Ranges, calls, operations and API calls are written while the program runs; states, waits and findings are those
 //!   of a [`Summary`], or of the windows of a run and of what only the whole run has. So no time is there twice.
+//!   Collective operations of NCCL are those that the summary of the whole run lists.
 //! - All times are nanoseconds, and moments count from 1970, so that rows of several processes are on one clock.
 //! - Marks, projections and what batches serve are in no dataset.
 //!
@@ -104,19 +107,20 @@ impl Parquet {
         Self { limits: Limits { age, bytes }, ..self }
     }
 
-    /// Writes the states, waits and findings of a window that ends now. `is_rest`: only those that windows do not have.
+    /// Writes the rows of a window that ends now. `is_rest`: only those that windows do not have.
     fn conclude(&mut self, summary: &Summary, lost: u64, is_rest: bool) -> io::Result<()> {
         let (now, limits, options) = ((self.now)(), self.limits, self.options);
         self.write(|writer| {
             let now_unix = || writer.started_unix_ns.saturating_add(u64::try_from(now.as_nanos()).unwrap_or(u64::MAX));
             let end = summary.ended_unix_ns.unwrap_or_else(now_unix);
-            let start_ns = end.saturating_sub(summary.elapsed_ns).max(writer.started_unix_ns);
+            let origin = writer.started_unix_ns;
+            let start_ns = end.saturating_sub(summary.elapsed_ns).max(origin);
             let files = &mut writer.files;
             let add = |dataset: schema::Dataset, cells: &[group::Cell<'_>]| match files.get_mut(dataset as usize) {
                 Some(files) => files.add(cells, now, limits),
                 None => Ok(()),
             };
-            Window { summary, options: &options, start_ns, lost, is_rest, add }.write()
+            Window { summary, options: &options, origin, start_ns, lost, is_rest, add }.write()
         })
     }
 

@@ -1,11 +1,11 @@
-//! The rows of a summary: states, waits and findings of a window.
+//! The rows of a summary: states, waits and findings of a window, and collective operations of NCCL.
 
 use std::io;
 
 use super::group::Cell::{self, Nothing, Number, Text};
 use super::rows::{number, optional};
 use super::schema::Dataset;
-use range_model::summary::{CallStates, CallStats, IdleCause, IdleCauses, Summary};
+use range_model::summary::{CallStates, CallStats, CommunicatorStats, IdleCause, IdleCauses, Summary};
 use range_report::SummaryExt as _;
 use range_report::report::RenderOptions;
 
@@ -13,6 +13,8 @@ use range_report::report::RenderOptions;
 pub(super) struct Window<'a, F> {
     pub(super) summary: &'a Summary,
     pub(super) options: &'a RenderOptions,
+    /// Nanoseconds from 1970 to the start of the profiler.
+    pub(super) origin: u64,
     /// When the window began: nanoseconds since 1970.
     pub(super) start_ns: u64,
     /// Items that are missing in the other datasets.
@@ -44,7 +46,8 @@ impl<F: FnMut(Dataset, &[Cell<'_>]) -> io::Result<()>> Window<'_, F> {
         }
         self.idle()?;
         self.waits()?;
-        self.findings()
+        self.findings()?;
+        self.collectives()
     }
 
     fn head(&self) -> [Cell<'static>; 3] {
@@ -188,6 +191,33 @@ impl<F: FnMut(Dataset, &[Cell<'_>]) -> io::Result<()>> Window<'_, F> {
                 optional(finding.advice.as_deref()),
             ];
             (self.add)(Dataset::Findings, &cells)?;
+        }
+        Ok(())
+    }
+
+    /// The operations that the communicators list, each with what took longest before it.
+    fn collectives(&mut self) -> io::Result<()> {
+        for communicator in self.summary.communicators.iter().filter(|communicator| communicator.id != 0) {
+            let CommunicatorStats { earlier, names, name, start_ns, time_ns, alone_ns, parts, before, .. } =
+                communicator;
+            let times = start_ns.iter().zip(time_ns).zip(alone_ns);
+            for ((place, name), ((start_ns, time_ns), alone_ns)) in (0..).zip(name).zip(times) {
+                let longest = before.get(place).and_then(|parts| parts.first());
+                let part = longest.and_then(|(part, ns)| Some((parts.get(*part as usize)?, *ns)));
+                let cells = [
+                    number(self.summary.process.pid),
+                    Number(communicator.id.cast_signed()), // it may have all 64 bits
+                    number(earlier.saturating_add(place as u64)),
+                    Text(names.get(*name as usize).map_or("", |name| name)),
+                    number(self.origin.saturating_add(*start_ns)),
+                    number(*time_ns),
+                    number(*alone_ns),
+                    optional(part.and_then(|(part, _)| part.range.as_deref())),
+                    optional(part.map(|(part, _)| part.state.as_str())),
+                    part.map_or(Nothing, |(_, ns)| number(ns)),
+                ];
+                (self.add)(Dataset::Collectives, &cells)?;
+            }
         }
         Ok(())
     }

@@ -41,10 +41,11 @@ pub(super) enum Dataset {
     Copies,
     Api,
     Findings,
+    Collectives,
 }
 
 /// Every dataset with its name and its columns, in the order of the cells of a row.
-pub(super) const ALL: [(Dataset, &str, &[Column]); 8] = [
+pub(super) const ALL: [(Dataset, &str, &[Column]); 9] = [
     (Dataset::Ranges, "ranges", RANGES),
     (Dataset::Calls, "calls", CALLS),
     (Dataset::States, "states", STATES),
@@ -53,6 +54,7 @@ pub(super) const ALL: [(Dataset, &str, &[Column]); 8] = [
     (Dataset::Copies, "copies", COPIES),
     (Dataset::Api, "api", API),
     (Dataset::Findings, "findings", FINDINGS),
+    (Dataset::Collectives, "collectives", COLLECTIVES),
 ];
 
 const PID: Column = code("pid");
@@ -193,6 +195,19 @@ const FINDINGS: &[Column] = &[
     number("of_ns").optional(),
     text("sentence"),
     text("advice").optional(),
+];
+
+const COLLECTIVES: &[Column] = &[
+    PID,
+    code("communicator"),
+    number("number"),
+    text("name"),
+    START,
+    DURATION,
+    number("alone_ns"),
+    text("before_range").optional(),
+    text("before_state").optional(),
+    number("before_ns").optional(),
 ];
 
 const fn column(name: &'static str, kind: Kind) -> Column {

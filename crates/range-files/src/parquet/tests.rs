@@ -12,7 +12,8 @@ use super::schema::ALL;
 use super::*;
 use range_model::RangeStyle;
 use range_model::summary::{
-    CallStates, CallStats, DeviceIdle, GpuIdle, IdleCause, MemoryKind, SpanIdle, Times, WaitStats,
+    CallStates, CallStats, CommunicatorStats, DeviceIdle, GpuIdle, IdleCause, MemoryKind, SpanIdle, TimePart, Times,
+    WaitStats,
 };
 use range_model::timeline::{Api, ApiCall, Call, Ending, Kernel, Memory, Operation, Range, Value, Work};
 
@@ -254,6 +255,47 @@ fn a_summary_is_states_waits_and_findings() {
     assert!(
         findings[0].contains("kind: \"lost_rows\", at_stake_ns: 0, sentence: \"5 rows are missing"),
         "{findings:?}"
+    );
+}
+
+#[test]
+fn listed_collectives_are_rows() {
+    let place = Place::new("collectives");
+    let mut sink = place.sink();
+    let part = |range: Option<&str>, state: &str| {
+        with(TimePart::default(), |it| {
+            it.range = range.map(str::to_owned);
+            it.state = state.to_owned();
+        })
+    };
+    let listed = with(CommunicatorStats::default(), |it| {
+        it.id = u64::MAX - 1;
+        it.earlier = 7;
+        it.names = vec!["AllReduce".to_owned(), "Broadcast".to_owned()];
+        it.name = vec![0, 1, 0];
+        it.start_ns = vec![100, 200, 300];
+        it.time_ns = vec![40, 50, 60];
+        it.alone_ns = vec![30, 0, 60];
+        it.parts = vec![part(Some("ml:forward"), "GPU work"), part(None, "host code")];
+        it.before = vec![vec![(1, 90), (0, 20)], vec![], vec![(0, 80)]];
+    });
+    let unknown = with(CommunicatorStats::default(), |it| it.earlier = 3);
+    let summary = with(Summary::default(), |it| {
+        it.process = process();
+        it.communicators = vec![unknown, listed];
+    });
+    sink.window(&Summary::default()).unwrap();
+    sink.end(&summary, 0).unwrap();
+    assert_eq!(
+        place.rows("collectives-42-0000.parquet"),
+        [
+            "pid: 42, communicator: -2, number: 7, name: \"AllReduce\", start_ns: 1000100, duration_ns: 40, \
+             alone_ns: 30, before_state: \"host code\", before_ns: 90",
+            "pid: 42, communicator: -2, number: 8, name: \"Broadcast\", start_ns: 1000200, duration_ns: 50, \
+             alone_ns: 0",
+            "pid: 42, communicator: -2, number: 9, name: \"AllReduce\", start_ns: 1000300, duration_ns: 60, \
+             alone_ns: 60, before_range: \"ml:forward\", before_state: \"GPU work\", before_ns: 80",
+        ]
     );
 }
 
