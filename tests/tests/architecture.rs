@@ -24,7 +24,7 @@ const LIBRARIES: &[(&str, &[&[&str]])] = &[
             &["lib"],
             &["join", "page"],
             &["data"],
-            &["comparison", "hot", "lay_out"],
+            &["comparison", "hot", "late", "lay_out"],
             &["items"],
             &["details", "idle", "processes", "spreads", "tree", "waits"],
             &["columns", "tables"],

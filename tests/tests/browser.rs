@@ -22,6 +22,8 @@ mod honest;
 mod idle;
 #[path = "browser/invented.rs"]
 mod invented;
+#[path = "browser/late.rs"]
+mod late;
 #[path = "browser/led.rs"]
 mod led;
 #[path = "browser/marks.rs"]

@@ -9,6 +9,7 @@ use super::comparison::{self, Compared, compared};
 use super::hot::{HotLists, hot_lists};
 use super::idle;
 use super::items::{Bar, Items, Launch, Part, Track, launch_of};
+use super::late::{LateWait, late_waits};
 use super::lay_out::lay_out;
 use super::processes::LeftOut;
 use super::spreads::{Spreads, spreads};
@@ -16,7 +17,7 @@ use super::tables::{Column, Table, tables};
 use super::texts::{LONGEST_COMMAND, identity, presentable, title};
 use super::tree::{Node, nodes};
 use super::waits::{Blamed, Pattern, WaitPart, blamed, nobody, patterns, slowest};
-use range_model::names::escaped;
+use range_model::names::{collective, escaped};
 use range_model::summary::{Summary, TreeNode};
 use range_model::timeline::Link;
 use range_report::page::Phases;
@@ -62,6 +63,9 @@ pub(super) struct Shown<'a> {
     /// Number of links of batches, and of parts of waits.
     linked: usize,
     waited: usize,
+    /// Kernels of NCCL that wait for late ranks.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    late: Vec<LateWait>,
     /// Where items are missing on this page.
     spreads: Spreads<'a>,
     /// What many waits showed.
@@ -162,6 +166,12 @@ pub(super) fn shown<'a>(
     };
     let idle = summary.idle.as_ref().map(|idle| idle::shown(idle, drawn_idle));
     let launches = in_order_of(&laid.bars, &launches);
+    let texts_left_out = texts.left_out;
+    let texts = texts.into_list();
+    let late = late_waits(summary.lateness.as_ref(), &joined, &laid.bars, |bar| {
+        let name = texts.get(bar.name as usize).filter(|_| bar.launch > 0)?;
+        collective(name).and(in_order.get(bar.track as usize)).map(|(process, _)| *process)
+    });
     let left_out = LeftOut {
         lost,
         came: items.came,
@@ -171,7 +181,7 @@ pub(super) fn shown<'a>(
         links: items.links_left_out,
         waits: waits.left_out,
         deep: laid.left_out,
-        texts: texts.left_out,
+        texts: texts_left_out,
         nodes: 0,
     }
     .with(&joined.left_out);
@@ -201,7 +211,7 @@ pub(super) fn shown<'a>(
             .collect(),
         threads,
         colors,
-        texts: texts.into_list(),
+        texts,
         tree,
         tree_appended: appended.into_iter().map(|(_, column)| Column::from(column)).collect(),
         tree_said: whole.into_iter().chain(sentences).collect(),
@@ -217,6 +227,7 @@ pub(super) fn shown<'a>(
         left_out: LeftOut { nodes: nodes_left_out, ..left_out },
         linked: links.len(),
         waited: waits.all.len(),
+        late,
         spreads: if is_whole { Spreads::new() } else { spreads(summary) },
         patterns: patterns(summary),
         blamed: blamed(summary),

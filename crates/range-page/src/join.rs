@@ -93,6 +93,7 @@ impl Items {
         let wait_starts = summed(column("wait-start", of.waited)?);
 
         self.joined.processes.push(process.clone());
+        self.joined.offsets.push(offset);
         self.joined.until = self.joined.until.max(offset.saturating_add(of.elapsed_ns));
         let mut threads = HashMap::new();
         let main = self.joined.thread(&mut threads, process.pid);

@@ -20,6 +20,7 @@ mod hot;
 mod idle;
 mod items;
 mod join;
+mod late;
 mod lay_out;
 mod page;
 mod processes;
@@ -144,6 +145,15 @@ impl<W: Write + Send> HtmlSink<W> {
         let mut text = Vec::new();
         page.read_to_end(&mut text)?;
         self.items.join(process, process.started_unix_ns.saturating_sub(first_unix_ns), &text)
+    }
+
+    /// Shows which kernels of NCCL wait for a rank that is late, on a page that joins those of several processes:
+    /// [`Lateness::waits`](range_model::summary::Lateness::waits) of the summary that `end` takes. `merged`: the
+    /// [processes of the merged one](range_model::MergedSummary::processes).
+    #[must_use]
+    pub fn with_late_ranks(mut self, merged: &[Process]) -> Self {
+        merged.clone_into(&mut self.items.joined.merged);
+        self
     }
 
     /// Leaves findings out that are switched off there.

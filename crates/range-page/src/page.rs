@@ -13,7 +13,7 @@ const PAGE: &str = include_str!("page/page.html");
 const STYLE: [&str; 3] =
     [include_str!("page/style.css"), include_str!("page/charts.css"), include_str!("page/tables.css")];
 /// One program: later files use earlier ones.
-const SCRIPTS: [&str; 29] = [
+const SCRIPTS: [&str; 30] = [
     include_str!("page/units.js"),
     include_str!("page/data.js"),
     include_str!("page/theme.js"),
@@ -21,6 +21,7 @@ const SCRIPTS: [&str; 29] = [
     include_str!("page/idle.js"),
     include_str!("page/calls.js"),
     include_str!("page/stats.js"),
+    include_str!("page/late.js"),
     include_str!("page/details.js"),
     include_str!("page/reason.js"),
     include_str!("page/states.js"),

@@ -15,6 +15,10 @@ const APART: u32 = 10_000_000;
 #[derive(Debug, Default)]
 pub(super) struct Joined {
     pub(super) processes: Vec<Process>,
+    /// By process, how long after the first one it started.
+    pub(super) offsets: Vec<u64>,
+    /// The processes of the merged summary, to which its waits for late ranks refer.
+    pub(super) merged: Vec<Process>,
     /// By process, the number on this page of its main thread.
     pub(super) mains: Vec<u32>,
     threads: HashSet<u32>,

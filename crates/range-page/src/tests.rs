@@ -7,7 +7,7 @@ use range_model::summary::{
     NodeWork, OpenAccStats, Process, ProjectionStats, Quantile, RangeKernelStats, RangeStats, RangeStyle, Sizes,
     StreamStats, Summary, Times, TreeNode,
 };
-use range_model::summary::{InterferenceStats, OffCpuStats, WaitStats};
+use range_model::summary::{CollectiveWait, InterferenceStats, Lateness, OffCpuStats, WaitStats};
 use range_model::timeline::{Call, Item, Mark, Operation, Range, Sink, Value};
 use range_report::{FindingKind, FindingKinds};
 
@@ -326,4 +326,37 @@ fn findings_that_are_off_are_not_on_the_page() {
             assert_eq!(text.contains("of which is in no span"), is_there, "{text}");
         }
     }
+}
+
+#[test]
+fn kernels_are_told_with_the_late_ranks_for_which_they_wait() {
+    let rank = |rank: u32, started_unix_ns| Process { rank: Some(rank), started_unix_ns, ..Process::default() };
+    let all = [rank(0, 1_300), rank(1, 1_000), rank(2, 1_200)];
+    let nccl = |start, length| Operation { kernel: "ncclDevKernel_AllReduce_f32(x)", ..operation(start, length) };
+    let beside = Operation { stream: 9, ..operation(100, 50) }; // begins with a kernel of NCCL
+    let of_ranks = [
+        page(&[Item::Operation(nccl(100, 600)), Item::Operation(beside)], HtmlLimits::default(), 0),
+        page(&[Item::Operation(nccl(900, 100))], HtmlLimits::default(), 0),
+        page(&[Item::Operation(nccl(300, 500))], HtmlLimits::default(), 0),
+    ];
+    let wait = |process, start_ns, wait_ns| CollectiveWait { process, start_ns, wait_ns, late: 1, late_start_ns: 900 };
+    let waits = vec![wait(0, 100, 500), wait(2, 300, 400), CollectiveWait { late_start_ns: 7, ..wait(0, 7, 3) }];
+    let lateness = Some(Lateness { waits, ..Lateness::default() });
+    let summary = Summary { lateness, ..Summary::default() };
+    let late = |joined: &[usize], items, merged: &[Process]| {
+        let mut out = Vec::new();
+        let limits = HtmlLimits { items, ..HtmlLimits::default() };
+        let mut sink = HtmlSink::with_limits(&mut out, limits).with_late_ranks(merged);
+        for &rank in joined {
+            sink.join(&all[rank], 1_000, of_ranks[rank].as_bytes()).unwrap();
+        }
+        sink.end(&summary, 0).unwrap();
+        data(&String::from_utf8(out).unwrap()).get("late").cloned()
+    };
+    // The numbers of bars on the page: by process in the order of joining, then by stream.
+    assert_eq!(late(&[1, 2, 0], 100, &all).unwrap(), serde_json::json!([[3, 1, 0, 500], [2, 1, 0, 400]]));
+    assert_eq!(late(&[1, 2, 0], 2, &all).unwrap(), serde_json::json!([[2, 0, 0, 500], [1, 0, 0, 400]]), "too short");
+    assert_eq!(late(&[1, 2], 100, &all).unwrap(), serde_json::json!([[0, 1, 0, 500], [2, 1, 0, 400]]));
+    assert_eq!(late(&[2, 0], 100, &all), None, "nothing is known of the late one");
+    assert_eq!(late(&[1, 2, 0], 100, &[]), None, "it is not known which processes they are");
 }

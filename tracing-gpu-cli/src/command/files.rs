@@ -210,11 +210,12 @@ impl Files {
             summaries.iter().map(|one| (Chosen::expand(own, &one.process), &one.process)).collect();
         let mut parts: Vec<(PathBuf, &Process)> = by_page.into_iter().collect();
         parts.sort_by_key(|(_, process)| process.started_unix_ns);
-        let mut merged = Summary::merge(summaries.to_vec()).as_one();
+        let all = Summary::merge(summaries.to_vec());
+        let mut merged = all.as_one();
         merged.process.started_unix_ns = parts.first().map_or(0, |(_, process)| process.started_unix_ns);
         let mut joined = Vec::new();
         write(name, |out| {
-            let mut sink = HtmlSink::new(out).with_options(options);
+            let mut sink = HtmlSink::new(out).with_options(options).with_late_ranks(&all.processes);
             if let Some(path) = &self.baseline {
                 let name = path.file_stem().unwrap_or_default().to_string_lossy();
                 sink = sink.compared_with(name, fs::File::open(path).and_then(|file| Ok(Summary::read_json(file)?)));

@@ -76,6 +76,7 @@ function drawTimeline() {
   }
   if (traced) drawTraced(context, top, seen);
   drawLaunch(context, top);
+  drawLate(context, top);
   drawOutline(context, timeline.hovered, top, theme.text);
   drawOutline(context, timeline.selected, top, theme.accent);
   drawMarked(context, top);
@@ -173,12 +174,18 @@ function drawBar(context, line, item, x, width, y, strength) {
   const right = Math.min(x + width, timeline.width + 2);
   const isLow = part === 'projections';
   const waits = part === 'calls' && height > 6;
-  context.globalAlpha = strength * (isLow ? 0.55 : waits ? 0.45 : 1);
+  const late = part === 'operations' && waitsForLate.get(item);
+  context.globalAlpha = strength * (isLow ? 0.55 : waits || late ? 0.45 : 1);
   context.fillStyle = part === 'api' ? theme.call : colorOf(item);
   if (part === 'idle') hatch(context, item, left, y, right - left, height, strength);
   else context.fillRect(left, y, right - left, height);
   context.globalAlpha = strength;
-  // Projected: a line with feet, so that it is told from work. A call: solid where it runs, pale where it waits.
+  // Projected: a line with feet, so that it is told from work. A call: solid where it runs, pale where it waits. A
+  // kernel that waits for a late rank: pale until then.
+  if (late) {
+    const until = Math.min(Math.max(xOf(run.start[item] + late.wait), left), right);
+    context.fillRect(until, y, right - until, height);
+  }
   if (isLow) context.fillRect(left, y + height - 2, right - left, 2);
   if (waits && right - left > 6) drawPolls(context, callOf(item), left, right, y, height);
   if (right - left > 3 && height > 3) {
@@ -198,7 +205,7 @@ function drawBar(context, line, item, x, width, y, strength) {
       context.fillStyle = colorOf(item); // no hatch behind the letters
       context.fillRect(inside - 2, y + 1, widthOf(context, text) + 4, height - 2);
     }
-    context.fillStyle = isLow || waits || part === 'api' ? theme.text : textOn(item);
+    context.fillStyle = isLow || waits || late || part === 'api' ? theme.text : textOn(item);
     context.fillText(text, inside, y + height / 2 + 0.5);
   }
 }
@@ -282,7 +289,24 @@ function drawLaunch(context, top) {
   const line = launch && launch.at !== null ? lineOfThread(launch.thread, launch.at) : null;
   if (!line) return;
   const from = [xOf(launch.at), line.y + line.height - top];
-  const to = [xOf(run.start[item]), lineOf(item).y - top];
+  drawArrow(context, from, [xOf(run.start[item]), lineOf(item).y - top]);
+}
+
+/** Kernels that wait for a late one, if it or one of them is selected: from its beginning to the ends of the waits. */
+function drawLate(context, top) {
+  const own = waitsForLate.get(timeline.selected);
+  for (const { item, last, wait } of own ? [own] : (waitersFor.get(timeline.selected) ?? [])) {
+    const [from, to] = [last, item].map((one) => (one < 0 ? null : lineOf(one)));
+    if (!from || !to) continue;
+    const [other, line] = own ? [last, from] : [item, to];
+    if (traced) drawRow(context, { ...line, ids: [other], first: 0, last: 1 }, line.y - top, WHOLE);
+    const y = to.y + (to.y < from.y ? to.height : 0) - top;
+    drawArrow(context, [xOf(run.start[last]), from.y + from.height / 2 - top], [xOf(run.start[item] + wait), y]);
+  }
+}
+
+/** From a point to another, with a dot where it begins. */
+function drawArrow(context, from, to) {
   context.strokeStyle = theme.accent;
   context.lineWidth = 1.5;
   context.beginPath();

@@ -20,6 +20,7 @@ function hover(event) {
   }
   if (item < 0) return hideTip();
   const content = factsOf(item);
+  if (lateSays(item)) content.facts.unshift(['rank', lateSays(item)]);
   if (others > 0) content.facts.push(['here', counted(others, 'more', 'more') + ': zoom in']);
   showTip(content, event.clientX, event.clientY);
 }

@@ -223,7 +223,7 @@ function fillSelected(target, item) {
   target.prepend(crumbs());
   const own = isCall ? calls.item[call] : item;
   const strip = part === 'ranges' || part === 'calls' ? stripOf(own) : [];
-  target.querySelector('strong').after(...strip);
+  target.querySelector('strong').after(...strip, lateLine(item));
   if (!isCall) return;
   const hasInside = calls.long[call] || calls.size[call] > 1 || itemsInside(call).length > 1;
   const launches = item >= firstOnStream ? [call] : [];
