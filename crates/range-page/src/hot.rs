@@ -6,7 +6,7 @@ use super::texts::{LONGEST, presentable};
 use super::tree::name_of;
 use range_model::summary::{Summary, Times};
 use range_report::TableStyle;
-use range_report::page::{Hot, Phase, Phases, hottest};
+use range_report::page::{Hot, Phase, Phases, hottest, waiting_for_ranks};
 use range_report::page::{WHOLE, recorded_whole};
 use range_report::page::{bracketed, nsys_call};
 
@@ -33,7 +33,10 @@ pub(super) fn hot_lists(summary: &Summary, phases: &Phases) -> HotLists {
     };
     let named = |name: &str, times: &Times| (presentable(name, LONGEST).into_owned(), [times.total_ns, 0]);
     let gpu = summary.gpu.as_ref();
-    let kernels = gpu.into_iter().flat_map(|gpu| &gpu.kernels).map(|row| named(&row.name, &row.times));
+    let kernels = gpu.into_iter().flat_map(|gpu| &gpu.kernels).map(|row| {
+        let (name, [ns, _]) = named(&row.name, &row.times);
+        (name, [ns - waiting_for_ranks(summary, &row.name, ns), 0])
+    });
     let memory = gpu.into_iter().flat_map(|gpu| &gpu.memory);
     let memory = memory.map(|row| named(&bracketed(row.kind, TableStyle::Current), &row.times));
     let whole = recorded_whole(phases, gpu);

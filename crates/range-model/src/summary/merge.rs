@@ -165,6 +165,7 @@ impl Summary {
             .map(|(note, count)| if count > 1 { format!("{note} ({count} processes)") } else { note })
             .collect();
         tables.finish(&places, &mut merged);
+        merged.notes.extend(merged.lateness.as_ref().and_then(not_compared));
         merged
     }
 }
@@ -298,6 +299,19 @@ impl GpuTables {
             outside_graphs: GraphWork::join(&self.outside_graphs.iter().collect::<Vec<_>>()),
         }
     }
+}
+
+/// What is said of collective operations that are not judged, if they are a tenth of all or more.
+fn not_compared(lateness: &Lateness) -> Option<String> {
+    let judged = lateness.operations.iter().fold(0, |sum: u64, row| sum.saturating_add(row.operations));
+    let is_much = lateness.unmatched > 0 && lateness.unmatched >= judged / 9;
+    is_much.then(|| {
+        format!(
+            "{} collective operations of NCCL are not compared between ranks (and {judged} are): their ends do not \
+             agree, a rank has no record of them, or their communicator is not known.",
+            lateness.unmatched
+        )
+    })
 }
 
 /// `#1` of `GPU 0 #1`.

@@ -5,6 +5,7 @@ use crate::text::number::{human_inline, share};
 use crate::text::width::shorten;
 use crate::text::wording::Wording;
 use range_model::Summary;
+use range_model::names::collective;
 use range_model::stats::Lean;
 use range_model::summary::{IdleCause, LateRank, Lateness, TimePart};
 
@@ -66,6 +67,22 @@ fn in_part(part: &TimePart, wording: Wording) -> String {
         }
         None => format!(" ({state})"),
     }
+}
+
+/// The part of a kernel's time in which ranks only waited for others. Kernels of one collective operation have equal
+/// parts of it for equal times.
+#[must_use]
+pub fn waiting_for_ranks(summary: &Summary, kernel: &str, total_ns: u64) -> u64 {
+    let operation = |kernel: &str| {
+        let name = collective(kernel)?;
+        summary.lateness.as_ref()?.operations.iter().find(|row| row.name == name)
+    };
+    let Some(of) = operation(kernel) else { return 0 };
+    let kernels = summary.gpu.iter().flat_map(|gpu| &gpu.kernels);
+    let its = kernels.filter(|row| operation(&row.name).is_some_and(|other| other.name == of.name));
+    let all = its.map(|row| row.times.total_ns).total();
+    let part = u128::from(of.waiting_ns) * u128::from(total_ns) / all.max(1);
+    u64::try_from(part).unwrap_or(u64::MAX).min(total_ns)
 }
 
 /// How long all ranks together waited for others, with nothing else on their devices.

@@ -45,6 +45,8 @@ pub use hot::{Hot, hottest};
 pub(crate) use interval::LEAST_PAIRS;
 #[cfg(feature = "compare")]
 pub(crate) use judge::{Judged, Repeats, confidence};
+#[doc(hidden)] // for the crate range-page
+pub use late::waiting_for_ranks;
 pub(crate) use losses::{losses, nothing_enqueued};
 #[doc(hidden)] // for the crate range-page
 pub use phase::Phase;

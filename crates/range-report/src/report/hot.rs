@@ -8,11 +8,11 @@ use super::gpu_work::{self, NO_ACTIVITY, NO_CALL, NO_CALL_RECORDED, NO_OPERATION
 use super::options::{HOT_PERCENT, RenderOptions};
 use super::replays;
 use super::table::{Cell, Column, Table};
-use crate::analysis::{Phase, Phases, enough};
+use crate::analysis::{Phase, Phases, enough, waiting_for_ranks};
 use crate::text::kernels::short_names;
 use crate::text::number::{human_inline, integer, percent};
 use crate::text::width::shorten;
-use range_model::names::{self, escaped};
+use range_model::names::escaped;
 use range_model::stats::{Lean, Named, order};
 use range_model::{GpuActivity, RangeStyle, Summary};
 
@@ -68,19 +68,14 @@ pub(crate) fn hot(summary: &Summary, options: &RenderOptions) -> String {
     section(&title, &out)
 }
 
-/// Leaves out the time in which ranks only waited for others, which is no reason to make a kernel faster. Kernels of one
-/// collective operation have equal parts of it for equal times. Returns how much that is.
+/// Leaves out the time in which ranks only waited for others, which is no reason to make a kernel faster. Returns how
+/// much that is.
 fn leave_out_waiting(operations: &mut [Tally], summary: &Summary) -> u64 {
     let mut left_out = 0_u64;
-    for collective in summary.lateness.iter().flat_map(|lateness| &lateness.operations) {
-        let runs = |row: &Tally| names::collective(&row.name) == Some(collective.name.as_str());
-        let all = operations.iter().filter(|row| runs(row)).map(|row| row.total_ns).total();
-        for row in operations.iter_mut().filter(|row| runs(row)) {
-            let part = u128::from(collective.waiting_ns) * u128::from(row.total_ns) / all.max(1);
-            let part = u64::try_from(part).unwrap_or(u64::MAX).min(row.total_ns);
-            row.total_ns -= part;
-            left_out = left_out.saturating_add(part);
-        }
+    for row in operations.iter_mut() {
+        let waiting = waiting_for_ranks(summary, &row.name, row.total_ns);
+        row.total_ns -= waiting;
+        left_out = left_out.saturating_add(waiting);
     }
     order::by_most(operations, |row| row.total_ns);
     left_out

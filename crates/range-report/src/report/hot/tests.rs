@@ -224,3 +224,27 @@ fn whole_replays_of_graphs_are_among_the_operations() {
     summary.tree[0].children.push(replay("warm up", 1, 1));
     assert!(hot(&summary, &options).contains("  600.0 ms    104  warm up\n"));
 }
+
+/// A kernel that waits for a late rank need not be faster: only the time in which it moves data counts.
+#[test]
+fn collectives_have_the_rank_of_the_time_in_which_they_move_data() {
+    use range_model::summary::{CollectiveStats, Lateness};
+    let kernel = |name: &str, ns| KernelStats { name: name.to_owned(), times: times(60, ns) };
+    let kernels = vec![
+        kernel("ncclDevKernel_AllReduce_Sum_f32_RING_LL", 9_000_000),
+        kernel("gemm", 4_000_000),
+        kernel("ncclDevKernel_AllReduce_Sum_bf16_RING_LL", 3_000_000),
+        kernel("ncclDevKernel_Broadcast_RING_LL", 1_000_000),
+    ];
+    let operation =
+        CollectiveStats { name: "AllReduce".to_owned(), waiting_ns: 8_000_000, ..CollectiveStats::default() };
+    let lateness = Lateness { operations: vec![operation], ..Lateness::default() };
+    let gpu = Some(GpuActivity { kernels, ..GpuActivity::default() });
+    let summary = Summary { gpu, lateness: Some(lateness), ..Summary::default() };
+    let text = hot(&summary, &RenderOptions::default());
+    let places = ["gemm", "AllReduce_Sum_f32", "AllReduce_Sum_bf16"].map(|name| text.find(name).unwrap());
+    assert!(places.is_sorted(), "{text}");
+    assert!(text.contains("4.000 ms") && text.contains("3.000 ms") && text.contains("1.000 ms"), "{text}");
+    assert!(text.contains(" Without 8.000 ms in which ranks waited for others in collectives.\n"), "{text}");
+    assert!(!hot(&inference(), &RenderOptions::default()).contains("Without"));
+}

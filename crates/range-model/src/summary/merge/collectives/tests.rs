@@ -120,6 +120,22 @@ fn operations_whose_ends_do_not_agree_are_not_judged() {
     assert_eq!((lateness.unmatched, lateness.operations.len(), lateness.late.len()), (39, 0, 0));
 }
 
+/// Where much is not judged, the report says so.
+#[test]
+fn what_is_not_judged_is_told_if_it_is_a_tenth() {
+    let notes = |wrong: usize| {
+        let mut made = ranks(2, |rank| Made::new(rank, "node"));
+        made[0].row.time_ns[40 - wrong..].fill(10 * MS);
+        Summary::merge(made.into_iter().map(Made::summary)).notes
+    };
+    assert_eq!(notes(3), [""; 0]);
+    let note = &notes(4)[0];
+    assert!(
+        note.starts_with("4 collective operations of NCCL are not compared between ranks (and 35 are): "),
+        "{note}"
+    );
+}
+
 #[test]
 fn one_operation_that_ends_before_another_rank_begins_is_not_judged() {
     let mut made = ranks(2, |rank| Made::new(rank, "node"));
