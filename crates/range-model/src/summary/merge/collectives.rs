@@ -102,6 +102,11 @@ impl Rank {
     }
 }
 
+/// What this process is in a communicator.
+fn rank_of(process: usize, communicator: u64, ranks: &Keyed<u64, Vec<Rank>>) -> Option<&Rank> {
+    ranks.get(&communicator)?.iter().find(|rank| rank.process == process)
+}
+
 fn signed(ns: u64) -> i64 {
     i64::try_from(ns).unwrap_or(i64::MAX)
 }
@@ -365,6 +370,7 @@ impl Judged {
     /// Charges what was waited in each operation to the rank that was the last; where that one was late because of an
     /// earlier operation, to the last one there.
     fn blame(&mut self, ranks: &Keyed<u64, Vec<Rank>>) {
+        let mut began: Keyed<usize, Vec<(u64, usize)>> = Keyed::default();
         for at in 0..self.late_operations.len() {
             let Some(&own) = self.late_operations.get(at) else { continue };
             let (mut cause, mut passed_on) = (own, 0);
@@ -374,10 +380,13 @@ impl Judged {
                         Some(before) => *before,
                         None => break,
                     },
-                    Because::Elsewhere if passed_on < MOST_PASSED_ON => match self.before(&cause, ranks) {
-                        Some(before) if before.last != cause.last => before,
-                        _ => break,
-                    },
+                    Because::Elsewhere if passed_on < MOST_PASSED_ON => {
+                        let began = began.row_or(cause.last, || self.taken_part(cause.last, ranks));
+                        match self.before(&cause, ranks, began) {
+                            Some(before) if before.last != cause.last => before,
+                            _ => break,
+                        }
+                    }
                     _ => break,
                 };
                 passed_on += usize::from(cause.because == Because::Elsewhere);
@@ -394,13 +403,28 @@ impl Judged {
         }
     }
 
-    /// The last operation of another communicator for which the last rank of this one waited before.
-    fn before(&self, of: &LateOperation, ranks: &Keyed<u64, Vec<Rank>>) -> Option<LateOperation> {
-        let own = |id: u64| ranks.get(&id)?.iter().find(|rank| rank.process == of.last);
-        let start = own(of.communicator)?.own_start(of.number);
-        let others = self.late_operations.iter().filter(|other| other.communicator != of.communicator);
-        let its = others.filter_map(|other| Some((own(other.communicator)?.own_start(other.number), *other)));
-        its.filter(|(at, _)| *at < start).largest_by(|(at, _)| *at).map(|(_, other)| other)
+    /// The operations in which a process took part and for which any rank was late: when it began each, and their
+    /// places.
+    fn taken_part(&self, process: usize, ranks: &Keyed<u64, Vec<Rank>>) -> Vec<(u64, usize)> {
+        let began = |late: &LateOperation| Some(rank_of(process, late.communicator, ranks)?.own_start(late.number));
+        let all = self.late_operations.iter().enumerate();
+        let mut all = all.filter_map(|(place, late)| Some((began(late)?, place))).in_vec();
+        order::by_key(&mut all, |began| *began);
+        all
+    }
+
+    /// The last operation of another communicator that began before this one, of those in which the rank that was late
+    /// took part.
+    fn before(
+        &self,
+        late: &LateOperation,
+        ranks: &Keyed<u64, Vec<Rank>>,
+        began: &[(u64, usize)],
+    ) -> Option<LateOperation> {
+        let start = rank_of(late.last, late.communicator, ranks)?.own_start(late.number);
+        let earlier = began.get(..began.partition_point(|(at, _)| *at < start))?;
+        let mut others = earlier.iter().rev().filter_map(|(_, place)| self.late_operations.get(*place));
+        others.find(|other| other.communicator != late.communicator).copied()
     }
 
     fn keep_longest(&mut self) {
