@@ -460,7 +460,7 @@ mod tests {
         let [row] = &rows[..] else { panic!("{rows:?}") };
         assert_eq!((row.id, row.earlier, &*row.names[0], &row.name[..]), (7, 0, "AllReduce", &[0, 0][..]));
         assert_eq!((&row.time_ns[..], &row.alone_ns[..]), (&[100_000; 2][..], &[80_000; 2][..]));
-        let second = ["prepare host code 770", "forward GPU work 110", "- launching 20"];
+        let second = ["prepare host code 770", "forward GPU work 130", "- launching 20"];
         let second = second.map(str::to_owned).to_vec();
         assert_eq!(told(row), [(200_000, Vec::new()), (1_200_000, second)], "nothing is before the first");
     }

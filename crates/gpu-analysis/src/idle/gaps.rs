@@ -21,6 +21,8 @@ pub(super) struct DeviceOperation {
     pub(super) correlation: u32,
     /// Thread and time of its launch.
     pub(super) launch: Option<(u32, u64)>,
+    /// The range that waited for that thread, if it worked for one: its label, by which of two domains it may have.
+    pub(super) handed_over: Option<[u32; 2]>,
 }
 
 /// Name of an operation.

@@ -244,6 +244,7 @@ impl Fold for Idle {
             self.pageable.push(PageableCopy { thread, at, end, correlation, bytes: memory.bytes });
         }
         self.collectives.operation(operation, |span| self.labels.number(None, span));
+        let handed_over = self.handed_over(operation.path);
         let log = &mut self.devices.row(operation.device).log;
         log.add(DeviceOperation {
             start: start.max(self.window),
@@ -255,6 +256,7 @@ impl Fold for Idle {
             stream,
             correlation,
             launch,
+            handed_over,
         });
         self.arrived(end);
     }
@@ -360,7 +362,22 @@ impl Kernels {
     }
 }
 
+/// How many instances of one label are looked at that may be open at one moment.
+const MOST_OPEN: usize = 64;
+/// The names of rows for work that a thread did for a range which waited for it begin so.
+const HELPER: &str = "[thread ";
+
 impl Idle {
+    /// The range that waited for the thread which made a launch on this path. A path does not tell a domain from a name
+    /// with a colon.
+    fn handed_over(&mut self, path: &[String]) -> Option<[u32; 2]> {
+        let helper = path.iter().rposition(|label| label.starts_with(HELPER))?;
+        let waiting = path.get(helper.checked_sub(1)?)?;
+        let plain = self.labels.number(None, waiting);
+        let in_domain = waiting.split_once(':').map(|(domain, name)| self.labels.number(Some(domain), name));
+        Some([plain, in_domain.unwrap_or(plain)])
+    }
+
     /// A fold for files that show each idle time.
     #[must_use]
     pub fn shown() -> Self {
@@ -447,6 +464,7 @@ impl Idle {
                         at: gap.start,
                         pieces: Vec::new(),
                         waited: None,
+                        handed_over: gap.ended_by.handed_over.zip(gap.ended_by.launch.map(|(_, at)| at)),
                     };
                     explain(&gap, threads, logs, &mut pieces);
                     for piece in pieces.pieces {
@@ -465,6 +483,7 @@ impl Idle {
             });
         }
         lend_range(threads);
+        hand_back(threads);
         // Start of the next gap of any device; before the first operation there is none.
         let needed = devices.values().map(|device| device.log.cursor()).min().unwrap_or(until);
         let needed = if until == u64::MAX { until } else { needed };
@@ -596,6 +615,42 @@ fn lend_range(threads: &mut Keyed<u32, ThreadLog>) {
     if let Some(lender) = threads.get_mut(&lender) {
         lender.pieces.append(&mut pieces);
         lender.costly.append(&mut costly);
+    }
+}
+
+/// Gives idle times before launches that a thread made for a range of another one to that other thread: what that one did
+/// is why the device had nothing to do.
+fn hand_back(threads: &mut Keyed<u32, ThreadLog>) {
+    let mut taken = Vec::new();
+    for number in threads.keys().copied().in_vec() {
+        let pieces = threads.get_mut(&number).map(ThreadLog::take_handed_over).unwrap_or_default();
+        taken.extend(pieces.into_iter().map(|piece| (number, piece)));
+    }
+    if taken.is_empty() {
+        return;
+    }
+    let mut waiting: Keyed<u32, Vec<(u64, u64, u32)>> = Keyed::default();
+    for (&number, thread) in threads.iter() {
+        for range in &thread.ranges {
+            waiting.row(range.label).push((range.start, range.end, number));
+        }
+    }
+    waiting.values_mut().for_each(|ranges| order::by_key(ranges, |range| *range));
+    for (own, mut piece) in taken {
+        let waits = piece.handed_over.and_then(|(labels, at)| {
+            let open = |label: u32| {
+                let ranges = waiting.get(&label)?;
+                let begun = ranges.get(..ranges.partition_point(|range| range.0 <= at))?;
+                let mut latest = begun.iter().rev().take(MOST_OPEN);
+                latest.find(|(_, end, thread)| *end >= at && *thread != own).map(|range| range.2)
+            };
+            labels.into_iter().find_map(open)
+        });
+        if waits.is_some() {
+            (piece.handed_over, piece.waited) = (None, None);
+        }
+        // Else the range has not ended yet.
+        threads.row(waits.unwrap_or(own)).pieces.push(piece);
     }
 }
 

@@ -21,6 +21,8 @@ pub(super) struct Piece {
     /// When the host began to wait for the device, if that is why nothing was in the queue now: the range of that
     /// moment is charged.
     pub(super) waited: Option<u64>,
+    /// The range that waited for the thread which launched that operation, and when it did.
+    pub(super) handed_over: Option<([u32; 2], u64)>,
 }
 
 /// The parts of one gap, in order. A part lasts as long as its cause.
@@ -33,6 +35,7 @@ pub(super) struct Pieces {
     pub(super) pieces: Vec<Piece>,
     /// When the host began to wait in the call during which the device ran dry, if it has done nothing else since.
     pub(super) waited: Option<u64>,
+    pub(super) handed_over: Option<([u32; 2], u64)>,
 }
 
 impl Pieces {
@@ -50,11 +53,11 @@ impl Pieces {
         self.waited = self.waited.filter(|_| end - self.at < most);
         let waited = self.waited.filter(|_| cause == IdleCause::Launching);
         let cause = if waited.is_some() { IdleCause::Synchronising } else { cause };
-        let Self { gap, device, ended_by, at: start, .. } = *self;
+        let Self { gap, device, ended_by, at: start, handed_over, .. } = *self;
         self.at = end;
         match self.pieces.last_mut().filter(|last| (last.cause, last.waited) == (cause, waited)) {
             Some(last) => last.end = end,
-            None => self.pieces.push(Piece { start, end, cause, gap, device, ended_by, waited }),
+            None => self.pieces.push(Piece { start, end, cause, gap, device, ended_by, waited, handed_over }),
         }
     }
 

@@ -1094,3 +1094,55 @@ fn a_window_cuts_what_goes_on() {
     let range = &found.ranges[0].steady;
     assert_eq!((range.instances, range.wall_ns, range.busy_ns), (1, 500_000, 200_000));
 }
+
+/// `backward` launches from a thread of its own, with ranges of a library there, while a third thread has ranges, too:
+/// idle time before those launches is in what the thread did that waited for them.
+#[test]
+fn idle_time_before_launches_of_a_helper_is_in_the_ranges_that_wait_for_it() {
+    const MS: u64 = 1_000_000;
+    for (backward, domain) in [("backward", None), ("trainer:backward", Some("trainer")), ("my: backward", None)] {
+        let mut idle = Idle::default();
+        let mut correlation = 0;
+        let range = |idle: &mut Idle, thread, domain, name, [start, end]: [u64; 2]| {
+            let style = RangeStyle::PushPop;
+            let (start, end) = (start * MS, end * MS);
+            idle.range(&Range { thread, start, end, name, domain, style, ..Range::default() });
+        };
+        let name = domain.map_or(backward, |_| "backward");
+        for at in (0..10).map(|step| 100 * step) {
+            let mut run = |thread, ms: u64, path: &[&str]| {
+                correlation += 1;
+                let start = ms * MS;
+                let (symbol, path) = ("gemm", path.iter().map(|label| (*label).to_owned()).collect::<Vec<_>>());
+                let call = ApiCall { api: Api::Runtime, thread, start, correlation, ..ApiCall::default() };
+                idle.api(&ApiCall { name: "cudaLaunchKernel_v7000", end: start + 5_000, ..call });
+                let (end, launch) = (start + MS, Some((thread, start)));
+                let operation = Operation { symbol, launch, path: &path, correlation, ..Operation::default() };
+                idle.operation(&Operation { start: start + 5_000, end, ..operation });
+            };
+            run(1, at + 40, &["step", "forward"]);
+            for ms in [60, 70, 80] {
+                run(2, at + ms, &["step", backward, "[thread pt]"]);
+            }
+            run(2, at + 85, &["step", backward, "[thread pt]", "NCCL:ncclAllReduce"]);
+            range(&mut idle, 2, Some("NCCL"), "ncclAllReduce", [at + 84, at + 86]);
+            range(&mut idle, 1, None, "load", [at, at + 30]);
+            range(&mut idle, 1, None, "forward", [at + 30, at + 50]);
+            range(&mut idle, 1, domain, name, [at + 50, at + 90]);
+            range(&mut idle, 1, None, "step", [at, at + 100]);
+            range(&mut idle, 3, None, "metrics", [at, at + 100]);
+        }
+        let mut summary = Summary::default();
+        idle.finish(&mut summary);
+        let spans = summary.idle.unwrap().spans;
+        let of = |name: &str| {
+            let row = spans.iter().find(|row| row.name.as_deref() == Some(name));
+            row.map_or(0, |row| row.causes.total_ns().div_ceil(MS))
+        };
+        // Each gap ends 5 us after its launch.
+        assert_eq!([of("load"), of("step")], [270, 90], "{spans:#?}");
+        assert_eq!([of("forward"), of(name)], [10 * 9 + 9 * 10 + 1, 10 * (10 + 9 + 9 + 3) + 9 * 4 + 1], "{spans:#?}");
+        assert_eq!((of("ncclAllReduce"), of("metrics")), (11, 0), "{spans:#?}");
+        assert!(spans.iter().all(|row| row.name.is_some()), "nothing is outside of ranges: {spans:#?}");
+    }
+}

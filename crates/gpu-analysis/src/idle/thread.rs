@@ -269,6 +269,36 @@ impl ThreadLog {
         self.pieces = waiting;
     }
 
+    /// Takes the idle times for which a range of another thread waited, where none of this thread was open.
+    pub(super) fn take_handed_over(&mut self) -> Vec<Piece> {
+        if self.pieces.iter().all(|piece| piece.handed_over.is_none()) {
+            return Vec::new();
+        }
+        let innermost = flatten(&mut self.ranges);
+        let (mut taken, mut kept) = (Vec::new(), Vec::new());
+        for piece in std::mem::take(&mut self.pieces) {
+            if piece.handed_over.is_none() {
+                kept.push(piece);
+                continue;
+            }
+            let mut start = piece.start;
+            let first = innermost.partition_point(|part| part.end <= start);
+            for part in innermost.get(first..).into_iter().flatten().take_while(|part| part.start < piece.end) {
+                if start < part.start {
+                    taken.push(Piece { start, end: part.start, ..piece });
+                }
+                let (from, end) = (start.max(part.start), piece.end.min(part.end));
+                kept.push(Piece { start: from, end, ..piece });
+                start = end;
+            }
+            if start < piece.end {
+                taken.push(Piece { start, ..piece });
+            }
+        }
+        self.pieces = kept;
+        taken
+    }
+
     fn place_costly(&mut self, innermost: &[Part], is_end: bool, count: &mut dyn FnMut(CostlyCall, u32, Option<u64>)) {
         order::by_key(&mut self.costly, |call| call.at);
         let mut next = 0;
@@ -421,6 +451,7 @@ mod tests {
                     device: 0,
                     ended_by,
                     waited: None,
+                    handed_over: None,
                 });
                 thread.costly.push(CostlyCall { at: start, ns: 1, bytes: 0, what });
             }
