@@ -64,8 +64,8 @@ pub fn label_or_none(domain: Option<&str>, name: &str) -> String {
     label(domain, name).unwrap_or_else(|| "None".to_owned())
 }
 
-/// The collective operation that a kernel of NCCL runs: `AllReduce` of `ncclDevKernel_AllReduce_Sum_f32_RING_LL`; `None`
-/// for other kernels.
+/// The collective operation that a kernel of NCCL runs: `AllReduce` for `ncclDevKernel_AllReduce_Sum_f32_RING_LL`;
+/// `None` for other kernels.
 ///
 /// ```
 /// use range_model::names::collective;

@@ -1,10 +1,11 @@
 """Ranks of which one is late, with the truth: `torchrun --nproc-per-node=2 program.py KIND`.
 
 KIND says what is planted in the last rank, for each step: `host` 15 ms of code in `prepare`, `work` more GPU work in
-`compute`, `sleep` 15 ms in `load` before a step of DDP, `turns` the same as `host` in each rank in turn, `none` nothing.
+`compute`, `sleep` 15 ms in `load` before a step of DDP, `turns` the same as `host` in each rank in turn, `none`
+nothing.
 
-NCCL wants a GPU for each rank. Where there are fewer, ranks of one GPU claim to be on different hosts, so that NCCL goes
-through sockets: then the GPU runs one rank at a time, and times are not those of a cluster.
+NCCL wants a GPU for each rank. Where there are fewer, ranks of one GPU claim to be on different hosts, so that NCCL
+goes through sockets: then the GPU runs one rank at a time, and times are not those of a cluster.
 """
 
 import os

@@ -374,8 +374,8 @@ fn look_up(thread: &ThreadState, domain: u32, category: u32, text: &str) -> Know
     Known { label, category, has_tail: cut.is_some() }
 }
 
-/// Whether the values of a range are recorded: for a timeline; and where ranges are recorded for the GPU's reports, data
-/// of the payload extension, because NCCL tells the communicators of its calls so.
+/// Whether the values of a range are recorded: for a timeline; and where ranges are recorded for the GPU's reports, the
+/// data of the payload extension, because NCCL tells the communicators of its calls so.
 fn is_taken(session: &Session, event: &Event<'_>) -> bool {
     session.records_values() || session.records_ranges() && !event.extended.is_empty()
 }

@@ -618,8 +618,8 @@ fn lend_range(threads: &mut Keyed<u32, ThreadLog>) {
     }
 }
 
-/// Gives idle times before launches that a thread made for a range of another one to that other thread: what that one did
-/// is why the device had nothing to do.
+/// Gives idle times before launches that a thread made for a range of another one to that other thread: what it did is
+/// why the device had nothing to do.
 fn hand_back(threads: &mut Keyed<u32, ThreadLog>) {
     let mut taken = Vec::new();
     for number in threads.keys().copied().in_vec() {

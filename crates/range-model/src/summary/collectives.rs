@@ -53,9 +53,9 @@ pub const COLLECTIVES: &str = "collectives";
 figures! {
     /// Who was late for collective operations, of several processes together.
     ///
-    /// An operation of one communicator is the same one on all ranks if it has the same number there. It ends for all of
-    /// its ranks at about the same time, which aligns their clocks. A rank waits in it until the last one is there; in
-    /// the rest of the time data moves. Judged are operations for which each rank needs all others: all-reduce,
+    /// An operation of one communicator is the same one on all ranks if it has the same number there. It ends on all of
+    /// them at about the same time, which aligns their clocks. A rank waits in it until the last one is there; in the
+    /// rest of the time data moves. Judged are operations for which each rank needs all others: all-reduce,
     /// all-gather, reduce-scatter. The first of a communicator is left out: processes start at different times.
     #[derive(Clone, Debug, Default, PartialEq, Eq)]
     pub struct Lateness {

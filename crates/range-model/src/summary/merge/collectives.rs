@@ -29,8 +29,8 @@ const MOST_PERCENT: f64 = 50.0;
 /// Several are named if so much is due to them, and to each so much, in per cent; and if there are more others.
 const SEVERAL_PERCENT: f64 = 70.0;
 const EACH_PERCENT: f64 = 20.0;
-/// What may be late by chance: so much more than its part, in per cent, and so much divided by the root of the number of
-/// operations.
+/// How much more than its part of the waiting a rank may have by chance, in per cent; with few operations, this number
+/// divided by the root of theirs.
 const CHANCE_PERCENT: f64 = 20.0;
 const CHANCE_OF_FEW: f64 = 150.0;
 /// Operations that follow the first one of a communicator without this pause, in nanoseconds, still wait for processes
