@@ -9,9 +9,10 @@ use super::processes::Joined;
 use range_model::summary::Lateness;
 
 /// The number of the bar that waits and of the one for which it waits, each plus one, or 0 if that is not on the page;
-/// the process that is late; how long it waits. The page has them as a list of four.
+/// the process that is late; how long it waits; how many ranks the operation has, and by how much that process is late.
+/// The page has them as a list of six.
 #[derive(Debug, PartialEq, Eq, Serialize)]
-pub(super) struct LateWait(u32, u32, u32, u64);
+pub(super) struct LateWait(u32, u32, u32, u64, u32, u64);
 
 /// The waits of which a bar is on the page, the longest first. `process_of` returns the process of a bar that is a
 /// kernel of NCCL.
@@ -43,7 +44,7 @@ pub(super) fn late_waits(
     }
     let number = |key: Option<(u32, u64)>| key.and_then(|key| numbers.get(&key).copied()).unwrap_or(0);
     let all = waits.iter().zip(keys).filter_map(|(wait, [own, late])| {
-        let shown = LateWait(number(own), number(late), late?.0, wait.wait_ns);
+        let shown = LateWait(number(own), number(late), late?.0, wait.wait_ns, wait.ranks, wait.late_ns);
         (shown.0 > 0 || shown.1 > 0).then_some(shown)
     });
     all.collect()

@@ -339,7 +339,10 @@ fn kernels_are_told_with_the_late_ranks_for_which_they_wait() {
         page(&[Item::Operation(nccl(900, 100))], HtmlLimits::default(), 0),
         page(&[Item::Operation(nccl(300, 500))], HtmlLimits::default(), 0),
     ];
-    let wait = |process, start_ns, wait_ns| CollectiveWait { process, start_ns, wait_ns, late: 1, late_start_ns: 900 };
+    let wait = |process, start_ns, wait_ns| {
+        let (late_start_ns, late_ns, ranks) = (900, 400, 3);
+        CollectiveWait { process, start_ns, wait_ns, late: 1, late_start_ns, late_ns, ranks }
+    };
     let waits = vec![wait(0, 100, 500), wait(2, 300, 400), CollectiveWait { late_start_ns: 7, ..wait(0, 7, 3) }];
     let lateness = Some(Lateness { waits, ..Lateness::default() });
     let summary = Summary { lateness, ..Summary::default() };
@@ -354,9 +357,14 @@ fn kernels_are_told_with_the_late_ranks_for_which_they_wait() {
         data(&String::from_utf8(out).unwrap()).get("late").cloned()
     };
     // The numbers of bars on the page: by process in the order of joining, then by stream.
-    assert_eq!(late(&[1, 2, 0], 100, &all).unwrap(), serde_json::json!([[3, 1, 0, 500], [2, 1, 0, 400]]));
-    assert_eq!(late(&[1, 2, 0], 2, &all).unwrap(), serde_json::json!([[2, 0, 0, 500], [1, 0, 0, 400]]), "too short");
-    assert_eq!(late(&[1, 2], 100, &all).unwrap(), serde_json::json!([[0, 1, 0, 500], [2, 1, 0, 400]]));
+    assert_eq!(
+        late(&[1, 2, 0], 100, &all).unwrap(),
+        serde_json::json!([[3, 1, 0, 500, 3, 400], [2, 1, 0, 400, 3, 400]])
+    );
+    let short = serde_json::json!([[2, 0, 0, 500, 3, 400], [1, 0, 0, 400, 3, 400]]);
+    assert_eq!(late(&[1, 2, 0], 2, &all).unwrap(), short, "too short");
+    let without = serde_json::json!([[0, 1, 0, 500, 3, 400], [2, 1, 0, 400, 3, 400]]);
+    assert_eq!(late(&[1, 2], 100, &all).unwrap(), without);
     assert_eq!(late(&[2, 0], 100, &all), None, "nothing is known of the late one");
     assert_eq!(late(&[1, 2, 0], 100, &[]), None, "it is not known which processes they are");
 }

@@ -65,7 +65,7 @@ impl NvtxTool {
         let Some(thread) = self.engine.thread() else { return self.count_unfollowed(domain) };
         let Some(range) = find(thread, domain, event) else { return };
         let start = thread.push_foreign(range.key(RangeStyle::PushPop));
-        if let Some(start) = start.filter(|_| is_taken(thread.session, event))
+        if let Some(start) = start.filter(|_| is_taken(thread.session, domain, event))
             && let Some((values, fields)) = values_of(thread.session, event, range.has_tail)
         {
             thread.record_values(start, &values, &fields);
@@ -374,10 +374,11 @@ fn look_up(thread: &ThreadState, domain: u32, category: u32, text: &str) -> Know
     Known { label, category, has_tail: cut.is_some() }
 }
 
-/// Whether the values of a range are recorded: for a timeline; and where ranges are recorded for the GPU's reports, the
-/// data of the payload extension, because NCCL tells the communicators of its calls so.
-fn is_taken(session: &Session, event: &Event<'_>) -> bool {
-    session.records_values() || session.records_ranges() && !event.extended.is_empty()
+/// Whether the values of a range are recorded: for a timeline; and where ranges are recorded for the GPU's reports, those
+/// of NCCL, which tell the communicators of its calls.
+fn is_taken(session: &Session, domain: Option<&str>, event: &Event<'_>) -> bool {
+    let is_nccl = || !event.extended.is_empty() && domain == Some("NCCL");
+    session.records_values() || session.records_ranges() && is_nccl()
 }
 
 /// The values of a range that a timeline shows besides its name; `None` if there are none.

@@ -15,15 +15,17 @@ use super::thread::NO_RANGE;
 /// NVTX domain of NCCL, the field with the number of a communicator, and the ranges between which calls are a group.
 const DOMAIN: &str = "NCCL";
 const COMMUNICATOR: &str = "NCCL communicator ID";
-const GROUP: [&str; 2] = ["ncclGroupStart", "ncclGroupEnd"];
+const GROUP_START: &str = "ncclGroupStart";
+const GROUP_END: &str = "ncclGroupEnd";
 /// How many operations of one communicator are listed: the last.
 const MOST_LISTED: usize = 2_048;
-const MOST_COMMUNICATORS: usize = 64;
+const MOST_COMMUNICATORS: usize = 16;
 /// Records that wait for others, of all kinds: 24 MB. Beyond, what is missing is not waited for.
 const MOST_PENDING: usize = 1 << 20;
-/// How many parts are told of the time before an operation, and how long each is at least.
+/// How many parts of the time before an operation are told by range.
 const MOST_PARTS: usize = 4;
-const LEAST_PART: u64 = 10_000;
+/// How many calls back the one is looked for in which a kernel was launched: so many may be in one group.
+const MOST_BACK: usize = 4_096;
 
 /// What a device does: in which range, and whether that is work, a collective, or a cause of idle time.
 type Part = (u32, State);
@@ -58,8 +60,15 @@ struct Span {
 struct NcclCall {
     start: u64,
     end: u64,
-    /// `None` where it begins or ends a group.
-    communicator: Option<u64>,
+    what: What,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum What {
+    /// An operation of this communicator.
+    Operation(u64),
+    BeginsGroup,
+    EndsGroup,
 }
 
 /// A kernel of NCCL.
@@ -129,18 +138,22 @@ impl Collectives {
             _ => None,
         };
         let field = range.fields.iter().find(|(name, _)| *name == COMMUNICATOR);
-        let communicator = field.and_then(|(_, value)| number(value));
-        if communicator.is_some() || GROUP.contains(&range.name) {
-            self.calls.row(range.thread).push(NcclCall { start: range.start, end: range.end, communicator });
-            self.count += 1;
-        }
+        let what = match (field.and_then(|(_, value)| number(value)), range.name) {
+            (Some(communicator), _) => What::Operation(communicator),
+            (None, GROUP_START) => What::BeginsGroup,
+            (None, GROUP_END) => What::EndsGroup,
+            _ => return,
+        };
+        self.calls.row(range.thread).push(NcclCall { start: range.start, end: range.end, what });
+        self.count += 1;
     }
 
     pub(super) fn operation(&mut self, operation: &Operation<'_>, label: impl FnOnce(&str) -> u32) {
         if self.calls.is_empty() {
             return;
         }
-        let &Operation { start, end, launch, .. } = operation;
+        let &Operation { start, launch, .. } = operation;
+        let end = operation.end.max(start);
         let label = operation.path.last().map_or(NO_RANGE, |span| label(span));
         let pending = self.pending.row(operation.device);
         let name = if operation.kernel.is_empty() { operation.symbol } else { operation.kernel };
@@ -191,11 +204,19 @@ impl Collectives {
         self.judged = until;
         let unlaunched = self.pending.values().flat_map(|pending| &pending.kernels);
         let first = unlaunched.filter_map(|kernel| kernel.launch).map(|(_, at)| at).min().unwrap_or(until).min(until);
-        // The calls of the group in which the first launch is that is still needed.
+        // The group in which the first launch is that is still needed.
         for calls in self.calls.values_mut() {
             let past = calls.partition_point(|call| call.end < first);
-            let ends = calls.iter().take(past).enumerate().rev().filter(|(_, call)| call.communicator.is_none());
-            let kept = ends.map(|(at, _)| at).nth(1).unwrap_or(0);
+            let (mut depth, mut kept) = (0_usize, 0);
+            for (at, call) in calls.iter().take(past).enumerate() {
+                kept = if depth == 0 { at } else { kept };
+                match call.what {
+                    What::BeginsGroup => depth += 1,
+                    What::EndsGroup => depth = depth.saturating_sub(1),
+                    What::Operation(_) => {}
+                }
+                kept = if depth == 0 { at + 1 } else { kept };
+            }
             calls.drain(..kept);
             let most = calls.len().saturating_sub(MOST_PENDING);
             calls.drain(..most);
@@ -230,10 +251,7 @@ impl Collectives {
             if !is_first {
                 communicator.add(&all, [from, kernel.start]);
             }
-            let mut before = std::mem::take(&mut communicator.since).into_iter().in_vec();
-            before.retain(|(_, ns)| *ns >= LEAST_PART);
-            order::by_most(&mut before, |(_, ns)| *ns);
-            before.truncate(MOST_PARTS);
+            let before = longest(std::mem::take(&mut communicator.since));
             (communicator.start, communicator.end) = (kernel.start, communicator.end.max(kernel.end));
             let alone = (kernel.end - kernel.start).saturating_sub(overlap(&work, [kernel.start, kernel.end]));
             let CollectiveKernel { name, start, end, .. } = kernel;
@@ -260,16 +278,13 @@ impl Collectives {
         let calls = self.calls.get(&thread)?;
         let begun = calls.get(..calls.partition_point(|call| call.start <= at))?;
         // Calls nest: the innermost one that is open is the last that began and has not ended.
+        let back = begun.len().saturating_sub(MOST_BACK);
+        let begun = begun.get(back..)?;
         let open = begun.iter().rposition(|call| call.end >= at)?;
-        let call = begun.get(open)?;
-        let id = match call.communicator {
-            Some(id) => id,
-            None => {
-                let of_group = begun.get(..open)?.iter().rev().skip_while(|call| call.communicator.is_none());
-                let mut its = of_group.map_while(|call| call.communicator);
-                let id = its.next()?;
-                its.all(|other| other == id).then_some(id)?
-            }
+        let id = match begun.get(open)?.what {
+            What::Operation(id) => id,
+            What::EndsGroup => of_group(begun.get(..open)?)?,
+            What::BeginsGroup => return None,
         };
         let known = self.communicators.get(&id);
         let has_room = known.is_some() || self.communicators.len() < MOST_COMMUNICATORS;
@@ -323,6 +338,38 @@ impl Communicator {
             }
         }
     }
+}
+
+/// The communicator of the group that ends behind these calls, if all calls in it have the same.
+fn of_group(calls: &[NcclCall]) -> Option<u64> {
+    let (mut depth, mut id) = (1_usize, None);
+    for call in calls.iter().rev() {
+        match call.what {
+            What::Operation(own) if id.is_none_or(|id| id == own) => id = Some(own),
+            What::Operation(_) => return None,
+            What::EndsGroup => depth += 1,
+            What::BeginsGroup => depth -= 1,
+        }
+        if depth == 0 {
+            return id;
+        }
+    }
+    None
+}
+
+/// The longest parts, and the rest by state without ranges.
+fn longest(since: Keyed<Part, u64>) -> Vec<(Part, u64)> {
+    let mut parts = since.into_iter().in_vec();
+    order::by_most(&mut parts, |(_, ns)| *ns);
+    let rest = parts.split_off(MOST_PARTS.min(parts.len()));
+    for ((_, state), ns) in rest {
+        let part = (NO_RANGE, state);
+        match parts.iter_mut().find(|(known, _)| *known == part) {
+            Some((_, sum)) => *sum += ns,
+            None => parts.push((part, ns)),
+        }
+    }
+    parts
 }
 
 /// The number of a key, from 0 on in the order in which they come.
@@ -513,6 +560,47 @@ mod tests {
         ran(&mut late, REDUCE, us([30, 40]), 25_000, 2);
         let rows = rows(late);
         assert_eq!((rows.len(), rows[0].id, rows[0].earlier), (1, 0, 1), "launched in no call");
+    }
+
+    /// As where PyTorch coalesces operations of several communicators.
+    #[test]
+    fn groups_in_a_group_are_one() {
+        let nested = |ids: [u64; 2], judged: Option<u64>| {
+            let mut all = Collectives::default();
+            call("ncclGroupStart", us([30, 31]), None).give(&mut all);
+            for (at, id) in [(40, ids[0]), (50, ids[1])] {
+                call("ncclGroupStart", us([at, at + 1]), None).give(&mut all);
+                call("ncclAllReduce", us([at + 2, at + 3]), Some(id)).give(&mut all);
+                call("ncclGroupEnd", us([at + 4, at + 5]), None).give(&mut all);
+            }
+            if let Some(moment) = judged {
+                all.judge(moment * 1_000, None);
+            }
+            call("ncclGroupEnd", us([200, 300]), None).give(&mut all);
+            ran(&mut all, REDUCE, us([400, 500]), 250_000, 2);
+            ran(&mut all, REDUCE, us([501, 600]), 251_000, 2);
+            rows(all).iter().map(|row| (row.id, row.earlier, row.start_ns.len())).collect::<Vec<_>>()
+        };
+        for judged in [None, Some(48), Some(60), Some(150)] {
+            assert_eq!(nested([7, 7], judged), [(7, 0, 2)], "{judged:?}");
+            assert_eq!(nested([7, 8], judged), [(0, 2, 0)], "{judged:?}");
+        }
+    }
+
+    #[test]
+    fn four_parts_are_told_by_range_and_the_rest_by_state() {
+        let parts = |numbers: &[u32]| {
+            let mut since = Keyed::default();
+            for &number in numbers {
+                since.insert((number, State::Work), u64::from(100 - number));
+            }
+            since.insert((9, State::Idle(IdleCause::Host)), 1);
+            longest(since).into_iter().map(|((label, state), ns)| (label, state.name(), ns)).collect::<Vec<_>>()
+        };
+        let four = [(0, "GPU work", 100), (1, "GPU work", 99), (2, "GPU work", 98), (3, "GPU work", 97)];
+        let rest = [(NO_RANGE, "GPU work", 96 + 95), (NO_RANGE, "host code", 1)];
+        assert_eq!(parts(&[5, 4, 3, 2, 1, 0]), [&four[..], &rest].concat());
+        assert_eq!(parts(&[0]), [(0, "GPU work", 100), (9, "host code", 1)]);
     }
 
     #[test]

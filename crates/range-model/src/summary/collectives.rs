@@ -26,7 +26,8 @@ figures! {
         /// What the device did, in which ranges.
         parts: Vec<TimePart>;
         /// Of each, how long the device did what since the operation before it: places in `parts` with nanoseconds,
-        /// the longest first. At most four; none before the first operation of the process.
+        /// the longest four first, then the rest by state, without ranges. None before the first operation of the
+        /// process.
         before: Vec<Vec<(u32, u64)>>;
     }
 }
@@ -89,6 +90,10 @@ figures! {
         late: u32;
         /// When the kernel of that one began: nanoseconds from the start of its own profiler.
         late_start_ns: u64;
+        /// By how much that one was later than the median of the other ranks.
+        late_ns: u64;
+        /// How many ranks the operation has.
+        ranks: u32;
     }
 }
 
@@ -123,17 +128,19 @@ figures! {
     pub struct LateRank {
         /// The process: [`Process::label`](super::Process::label).
         rank: String;
-        /// The operation for which it was late most often.
+        /// The operation for which it was late, in the communicator in which it was latest; empty for several kinds.
         name: String;
-        /// For how many operations it was the last.
+        /// For how many of them it was late by itself. 1 where most of the waiting was one pause.
         operations: u64;
-        /// Of how many that its communicators ran.
+        /// Of how many that were judged.
         of: u64;
         /// By how much, in the median: later than the median of the other ranks, in nanoseconds.
         late_ns: u64;
-        /// How many other ranks there are.
+        /// How many other ranks waited for it: at least half as long as the one that waited longest.
         others: u64;
-        /// How long all of the others together waited for it, with nothing else on their devices.
+        /// How long each of these waited on average, in all communicators, with nothing else on its device.
+        each_ns: u64;
+        /// How long all others together waited for it, in the same way.
         waited_ns: u64;
         /// What took it longer than the others; `None` where no single thing did.
         #[serde(default, skip_serializing_if = "Option::is_none")]

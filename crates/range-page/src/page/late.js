@@ -1,7 +1,7 @@
 // Kernels of NCCL that wait in a collective operation for a rank that is late. What is not on this page is -1.
 
-const lateWaits = (run.late ?? []).map(([item, last, process, wait]) => {
-  return { item: item - 1, last: last - 1, process, wait };
+const lateWaits = (run.late ?? []).map(([item, last, process, wait, ranks, late]) => {
+  return { item: item - 1, last: last - 1, process, wait, ranks, late };
 });
 /** By item, how it waits; by the late item, who waits for it, the longest wait first. */
 const waitsForLate = new Map(lateWaits.filter(({ item }) => item >= 0).map((one) => [one.item, one]));
@@ -10,13 +10,12 @@ const waitersFor = Map.groupBy(
   ({ last }) => last,
 );
 
-/** `waits 13.90 ms for rank 1 (4711)`, or `the last of 4 ranks, by 13.90 ms`, the median; empty for others. */
+/** `waits 13.90 ms for rank 1 (4711)`, or `the last of 4 ranks, by 13.90 ms`; empty for others. */
 function lateSays(item) {
   const own = waitsForLate.get(item);
   if (own) return 'waits ' + human(own.wait) + ' for ' + run.processes[own.process];
-  const waits = (waitersFor.get(item) ?? []).map(({ wait }) => wait);
-  if (!waits.length) return '';
-  return 'the last of ' + integer(waits.length + 1) + ' ranks, by ' + human(ranked(waits, waits.length >> 1));
+  const [first] = waitersFor.get(item) ?? [];
+  return first ? 'the last of ' + integer(first.ranks) + ' ranks, by ' + human(first.late) : '';
 }
 
 /** The same with buttons that lead to the others. */

@@ -172,9 +172,11 @@ kinds! {
         of_operations: u64,
         /// By how much, in the median.
         late_ns: u64,
-        /// How many other ranks there are.
+        /// How many other ranks waited for it.
         others: u64,
-        /// How long all of them together waited.
+        /// How long each of them waited on average.
+        each_ns: u64,
+        /// How long all ranks together waited for it.
         waited_ns: u64,
         /// How much longer than the others it was in the range and the state that the sentence names; `None` where it
         /// names none.

@@ -6,7 +6,7 @@
 use super::causes::{advice, has_replays, in_stream, name_of, replays_graphs, waiting_calls};
 use super::finding::{Evidence, Finding};
 use super::late::{late_ranks, waits as waits_for_ranks};
-use super::subject::{Subject, busy, is_most};
+use super::subject::{Subject, busy as idle_busy, is_most};
 use crate::text::number::{human_inline, share};
 use crate::text::wording::Wording;
 use range_model::stats::Lean;
@@ -15,6 +15,8 @@ use range_model::{GpuWork, Summary, TreeNode};
 
 /// If the GPU was busy for at least this part of the time, in per cent, the finding gives no cause of idle time.
 const BUSY_ENOUGH: u128 = 90;
+/// What is known of the whole run alone is told of a part of it that holds this percentage of the busy time.
+const NEARLY_ALL: u128 = 90;
 
 /// A range or the run: its busy time, and the time in which it could have been busy.
 #[derive(Default)]
@@ -59,7 +61,11 @@ fn how_busy(summary: &Summary, wording: Wording) -> Option<Finding> {
     }
     let relation = if part.of_run.is_some() { "in the loop of" } else { "in" };
     let place = part.name.as_ref().map_or_else(String::new, |name| format!(" {relation} `{name}`"));
-    let waits = waits_for_ranks(summary, [busy, wall]);
+    // Waiting is known of the whole run.
+    let all = summary.idle.as_ref().map_or(busy, idle_busy);
+    let with_warm_up = busy.saturating_add(part.warm_up.busy_ns);
+    let stands_for_all = u128::from(with_warm_up) * 100 >= u128::from(all) * NEARLY_ALL;
+    let waits = if stands_for_all { waits_for_ranks(summary, [busy, wall]) } else { None };
     let (waiting_ns, of_it) = waits.map_or((None, String::new()), |(ns, words)| (Some(ns), words));
     let mut sentence = format!("GPU busy {} of {}{place}{of_it}", share(busy, wall.into()), human_inline(wall));
     if let Some(run) = part.of_run {
@@ -128,7 +134,7 @@ fn in_idle(summary: &Summary, idle: &GpuIdle, total: &GpuWork, wording: Wording)
         Subject::Run => {}
     }
     let mut run = used(1, 0, total);
-    run.busy_ns = busy(idle);
+    run.busy_ns = idle_busy(idle);
     for device in &idle.devices {
         IdleCause::ALL.iter().for_each(|&cause| run.causes.add(cause, device.causes.of(cause)));
         run.devices_ns = run.devices_ns.saturating_add(device.wall_ns);

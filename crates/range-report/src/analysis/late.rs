@@ -20,21 +20,22 @@ pub(super) fn late_ranks(summary: &Summary, wording: Wording) -> Vec<Finding> {
 }
 
 fn finding(place: usize, row: &LateRank, elapsed: u64, wording: Wording) -> Finding {
-    let each = row.waited_ns / row.others.max(1);
+    let each = row.each_ns;
     let others = match row.others {
         1 => "the other rank waits".to_owned(),
         several => format!("the {} others wait", wording.count(several)),
     };
-    let operations = match (row.operations, row.of) {
-        (some, all) if some == all => wording.count(some),
-        (some, all) => format!("{} of {}", wording.count(some), wording.count(all)),
+    let name = if row.name.is_empty() { "collectives" } else { &row.name };
+    let (once, operations) = match (row.operations, row.of) {
+        (1, all) => (" once", format!(" for one of {} {name}", wording.count(all))),
+        (some, all) if some == all => ("", format!(" in the median for {} {name}", wording.count(some))),
+        (some, all) => ("", format!(" in the median for {} of {} {name}", wording.count(some), wording.count(all))),
     };
     let sentence = format!(
-        "{} is late{}, by {} in the median for {operations} {}: {others} {}{} ({} of the run)",
+        "{} is late{once}{}, by {}{operations}: {others} {}{} ({} of the run)",
         row.rank,
         row.cause.as_ref().map_or_else(String::new, |cause| in_part(cause, wording)),
         human_inline(row.late_ns),
-        row.name,
         human_inline(each),
         if row.others > 1 { " each" } else { "" },
         share(each, elapsed.into()),
@@ -45,6 +46,7 @@ fn finding(place: usize, row: &LateRank, elapsed: u64, wording: Wording) -> Find
         of_operations: row.of,
         late_ns: row.late_ns,
         others: row.others,
+        each_ns: row.each_ns,
         waited_ns: row.waited_ns,
         cause_ns: row.cause.as_ref().map(|_| row.cause_ns),
     };
@@ -85,9 +87,12 @@ pub fn waiting_for_ranks(summary: &Summary, kernel: &str, total_ns: u64) -> u64 
     u64::try_from(part).unwrap_or(u64::MAX).min(total_ns)
 }
 
-/// How long all ranks together waited for others, with nothing else on their devices.
-pub(super) fn waiting(lateness: &Lateness) -> u64 {
-    lateness.operations.iter().fold(0, |sum, row| sum.saturating_add(row.idle_ns))
+/// How long ranks together waited, with nothing else on their devices: for those that are named, else for any.
+fn waiting(lateness: &Lateness) -> u64 {
+    match &lateness.late[..] {
+        [] => lateness.operations.iter().fold(0, |sum, row| sum.saturating_add(row.idle_ns)),
+        named => named.iter().fold(0, |sum, row| sum.saturating_add(row.waited_ns)),
+    }
 }
 
 /// ` (44.0% waiting for rank 1 in collectives)`, of a time in which devices were busy for `busy`. `None` where that is
@@ -124,6 +129,7 @@ mod tests {
             of: 59,
             late_ns: 13_900_000,
             others,
+            each_ns: 820_000_000,
             waited_ns: 820_000_000 * others,
             cause,
             cause_ns: 800_000_000,
@@ -185,6 +191,13 @@ mod tests {
             "by 13.90 ms in the median for 59 of 296 AllReduce: the 7 others wait 820.0 ms each (41.0% of the run)";
         assert_eq!(of_eight(None), format!("rank 5 is late, {ends}"));
         assert_eq!(of_eight(part(None, "GPU work")), format!("rank 5 is late (GPU work), {ends}"));
+        let row = LateRank { of: 599, operations: 1, ..late("rank 0", 7, None) };
+        let once = sentences(&Summary { gpu: None, ..run(vec![row], 0) }).swap_remove(0);
+        let ends = "for one of 599 AllReduce: the 7 others wait 820.0 ms each (41.0% of the run)";
+        assert_eq!(once, format!("rank 0 is late once, by 13.90 ms {ends}"));
+        let row = LateRank { name: String::new(), ..late("rank 0", 7, None) };
+        let mixed = sentences(&Summary { gpu: None, ..run(vec![row], 0) }).swap_remove(0);
+        assert!(mixed.starts_with("rank 0 is late, by 13.90 ms in the median for 59 collectives: the 7"), "{mixed}");
         let shared = of_eight(part(Some("reduce"), "unexplained"));
         assert!(shared.contains("in `reduce` (unexplained; perhaps another process uses its GPU), by"), "{shared}");
     }

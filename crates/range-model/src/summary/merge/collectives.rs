@@ -4,6 +4,8 @@
 //! clocks of the ranks (`Clock`), and where the ends do not agree, the operations were matched wrongly, or something is
 //! missing, and they are not judged. On aligned clocks the last rank to begin is the one that the others wait for.
 
+use std::ops::Range;
+
 use super::Lateness;
 use crate::stats::{Keyed, Lean, order};
 use crate::summary::collectives::COLLECTIVES;
@@ -44,13 +46,40 @@ const MOST_BEHIND: usize = 64;
 const MOST_PASSED_ON: usize = 4;
 /// How many waits are kept one by one: the longest.
 const MOST_WAITS: usize = 4_096;
+/// A rank is late once if two of so many parts of what was waited for it are due to one operation.
+const ONCE_OF: u64 = 3;
 /// A cause is named if it is this part of the lateness, in per cent.
 const CAUSE_PERCENT: u128 = 50;
+
+/// Numbers of files are not larger, in nanoseconds and in operations: the sums below have room for these.
+const MOST_NS: u64 = 1 << 54;
+const MOST_NUMBER: u64 = 1 << 40;
+/// How many parts before an operation are read.
+const MOST_PARTS: usize = 16;
 
 /// The communicators of all processes, each with the processes that took part.
 #[derive(Default)]
 pub(super) struct Collectives {
     communicators: Keyed<u64, Vec<(usize, CommunicatorStats)>>,
+}
+
+/// A row of a file with columns of one length and numbers of a plausible size; `None` if it has others.
+fn checked(mut row: CommunicatorStats) -> Option<CommunicatorStats> {
+    let count = row.name.len().min(row.start_ns.len()).min(row.time_ns.len()).min(row.alone_ns.len());
+    row.name.truncate(count);
+    for column in [&mut row.start_ns, &mut row.time_ns, &mut row.alone_ns] {
+        column.truncate(count);
+    }
+    row.before.resize(count, Vec::new());
+    for (alone, time) in row.alone_ns.iter_mut().zip(&row.time_ns) {
+        *alone = (*alone).min(*time);
+    }
+    for before in &mut row.before {
+        before.truncate(MOST_PARTS);
+        before.iter_mut().for_each(|(_, ns)| *ns = (*ns).min(MOST_NS));
+    }
+    let is_plausible = row.start_ns.iter().chain(&row.time_ns).all(|ns| *ns <= MOST_NS);
+    (is_plausible && row.earlier <= MOST_NUMBER).then_some(row)
 }
 
 /// A rank of a communicator.
@@ -96,6 +125,12 @@ impl Rank {
         self.start(number).saturating_add(self.time(number))
     }
 
+    /// How long the device did what counts before an operation.
+    fn before_ns(&self, number: usize, counts: impl Fn(&TimePart) -> bool) -> i64 {
+        let its = self.before(number).filter(|(part, _)| counts(part));
+        its.fold(0, |sum: i64, (_, ns)| sum.saturating_add(signed(ns)))
+    }
+
     fn before(&self, number: usize) -> impl Iterator<Item = (&TimePart, u64)> {
         let its = self.stats.before.get(number - self.earlier()).into_iter().flatten();
         its.filter_map(|&(part, ns)| Some((self.stats.parts.get(part as usize)?, ns)))
@@ -121,17 +156,19 @@ fn median(mut all: Vec<i64>) -> i64 {
 }
 
 /// An operation for which a rank was late.
-#[derive(Clone, Copy)]
 struct LateOperation {
     communicator: u64,
     number: usize,
     /// The process of the last rank, and by how much it was late.
     last: usize,
     late_by: i64,
-    /// How long the others waited together, and how many they are.
+    /// How long the others waited together, and each of the communicator's ranks, in microseconds.
     waited: u64,
-    others: u64,
+    each: Vec<u32>,
     because: Because,
+    /// In the median of the others, how long work ran beside the operation, and what the device did before it.
+    beside: i64,
+    before: i64,
 }
 
 /// Why the last rank of an operation was late.
@@ -149,10 +186,12 @@ enum Because {
 /// The operations for which one rank was late.
 #[derive(Default)]
 struct Late {
-    waited: u64,
-    others: u64,
-    /// Of how many operations.
-    of: u64,
+    /// How long each other process waited, in microseconds.
+    waits: Keyed<usize, u64>,
+    /// Number of ranks of the largest communicator.
+    ranks: usize,
+    /// The operation for which the others waited longest, and how long they waited.
+    longest: Option<(u64, usize)>,
     /// By communicator: number of the operation, and by how much.
     operations: Keyed<u64, Vec<(usize, i64)>>,
 }
@@ -162,11 +201,13 @@ struct Late {
 struct Judged {
     operations: Keyed<String, CollectiveStats>,
     late_operations: Vec<LateOperation>,
+    /// By communicator, the places of its own among them.
+    places: Keyed<u64, Range<usize>>,
     /// Number of the last operation that was judged, in the present communicator.
     last: Option<usize>,
     late: Keyed<usize, Late>,
-    /// By communicator, how many operations are judged.
-    judged: Keyed<u64, u64>,
+    /// By communicator, the numbers of the operations that are judged.
+    judged: Keyed<u64, Vec<usize>>,
     waits: Keyed<usize, u64>,
     longest: Vec<CollectiveWait>,
     count: u64,
@@ -175,7 +216,7 @@ struct Judged {
 
 impl Collectives {
     pub(super) fn add(&mut self, process: usize, rows: Vec<CommunicatorStats>) {
-        for row in rows {
+        for row in rows.into_iter().filter_map(checked) {
             self.communicators.row(row.id).push((process, row));
         }
     }
@@ -191,11 +232,12 @@ impl Collectives {
             }
             let of = |(process, stats): (usize, CommunicatorStats)| {
                 let process = places.get(process).copied()?;
-                let offset = signed(processes.get(process)?.started_unix_ns.saturating_sub(began));
-                Some(Rank { process, stats, offset })
+                let offset = processes.get(process)?.started_unix_ns.saturating_sub(began);
+                (offset <= MOST_NS).then(|| Rank { process, stats, offset: signed(offset) })
             };
             let mut its = members.into_iter().filter_map(of).in_vec();
             order::by_key(&mut its, |rank| rank.process);
+            its.dedup_by(|one, other| processes.get(one.process) == processes.get(other.process)); // a file given twice
             if its.len() > 1 {
                 all.judge(id, &its, processes);
                 ranks.insert(id, its);
@@ -262,6 +304,7 @@ impl Judged {
         let blocks = (numbers.len() / BLOCK).max(1);
         let size = numbers.len().div_ceil(blocks).max(1);
         self.last = None;
+        let first_place = self.late_operations.len();
         for block in numbers.chunks(size) {
             let clocks = ranks.iter().map(|rank| Clock::of(block, rank, first)).in_vec();
             let longest = median(block.iter().map(|&number| longest_time(ranks, number)).in_vec());
@@ -280,7 +323,8 @@ impl Judged {
                 self.operation(id, number, ranks, &clocks, disagreement);
             }
         }
-        self.judged.insert(id, numbers.len() as u64);
+        self.judged.insert(id, numbers);
+        self.places.insert(id, first_place..self.late_operations.len());
     }
 
     /// Judges one operation.
@@ -297,41 +341,47 @@ impl Judged {
             return;
         }
         self.count += 1;
-        let mut waited = 0;
+        let (mut waited, mut each) = (0_u64, Vec::new());
         let row = self.operations.row(first.name(number).to_owned());
         row.operations += 1;
         for (rank, &start) in ranks.iter().zip(&starts) {
             let waiting = (last - start).clamp(0, rank.time(number));
             // What runs beside it was launched before, so it runs first.
             let idle = unsigned(waiting - (rank.time(number) - rank.alone(number)));
-            row.time_ns += unsigned(rank.time(number));
-            row.waiting_ns += unsigned(waiting);
-            row.idle_ns += idle;
-            *self.waits.row(rank.process) += idle;
-            waited += idle;
+            row.time_ns = row.time_ns.saturating_add(unsigned(rank.time(number)));
+            row.waiting_ns = row.waiting_ns.saturating_add(unsigned(waiting));
+            row.idle_ns = row.idle_ns.saturating_add(idle);
+            let wait = self.waits.row(rank.process);
+            *wait = wait.saturating_add(idle);
+            waited = waited.saturating_add(idle);
+            each.push(u32::try_from(idle / 1_000).unwrap_or(u32::MAX));
         }
         let others = starts.iter().enumerate().filter(|(at, _)| *at != late_rank).map(|(_, &start)| start).in_vec();
-        let (count, late_by) = (others.len() as u64, last - median(others));
+        let late_by = last - median(others);
         if late_by >= least_late
             && let Some(rank) = ranks.get(late_rank)
         {
-            let because = self.because(id, number, rank, ranks, late_by);
+            let others = || ranks.iter().filter(|other| other.process != rank.process);
             self.late_operations.push(LateOperation {
                 communicator: id,
                 number,
                 last: rank.process,
                 late_by,
                 waited,
-                others: count,
-                because,
+                each,
+                because: self.because(id, number, rank, ranks, late_by),
+                beside: median(others().map(|rank| rank.time(number) - rank.alone(number)).in_vec()),
+                before: median(others().map(|rank| rank.before_ns(number, |_| true)).in_vec()),
             });
+            let (of, late_ns) = (u32::try_from(ranks.len()).unwrap_or(u32::MAX), unsigned(late_by));
             let place = |rank: &Rank| u32::try_from(rank.process).unwrap_or(u32::MAX);
             let (late, late_start_ns) = (place(rank), rank.own_start(number));
             for (rank, &start) in ranks.iter().zip(&starts) {
                 let wait_ns = unsigned((last - start).clamp(0, rank.time(number)));
                 let (process, start_ns) = (place(rank), rank.own_start(number));
                 if process != late && wait_ns > 0 {
-                    self.longest.push(CollectiveWait { process, start_ns, wait_ns, late, late_start_ns });
+                    let wait = CollectiveWait { process, start_ns, wait_ns, late, late_start_ns, late_ns, ranks: of };
+                    self.longest.push(wait);
                 }
             }
             if self.longest.len() > 2 * MOST_WAITS {
@@ -343,7 +393,8 @@ impl Judged {
 
     /// Why this rank was late for an operation.
     fn because(&self, id: u64, number: usize, own: &Rank, ranks: &[Rank], late_by: i64) -> Because {
-        if more_than_others(own, ranks, number, |part| part.state == COLLECTIVES) * 2 >= late_by {
+        let elsewhere = |part: &TimePart| part.state == COLLECTIVES;
+        if more_than_others(own, ranks, number, elsewhere) * 2 >= late_by {
             return Because::Elsewhere;
         }
         let last = self.late_operations.len().wrapping_sub(1);
@@ -351,80 +402,88 @@ impl Judged {
         if !self.late_operations.get(last).is_some_and(is_before) {
             return Because::Own;
         }
-        // Beside the operations before, others did what the late rank did only later.
+        // Beside the operations before, for which a rank was as late, others did what this rank did only later.
         let mut more = more_than_others(own, ranks, number, |_| true);
-        let (mut beside, mut place) = (0_i64, Some(last));
+        let (mut beside, mut most, mut place) = (0_i64, 0, Some(last));
         for _ in 0..MOST_BEHIND {
             let Some(before) = place.and_then(|place| self.late_operations.get(place)) else { break };
-            let others = ranks.iter().filter(|rank| rank.process != own.process);
-            beside += median(others.map(|rank| rank.time(before.number) - rank.alone(before.number)).in_vec());
+            beside += before.beside;
+            most = most.max(before.late_by);
             place = None;
             if let Because::Behind(earlier) = before.because {
-                more += more_than_others(own, ranks, before.number, |_| true);
+                more += own.before_ns(before.number, |_| true) - before.before;
                 place = Some(earlier);
             }
         }
-        if beside * 2 >= late_by && more * 2 < late_by { Because::Behind(last) } else { Because::Own }
+        let is_behind = beside * 2 >= late_by && most * 2 >= late_by && more * 2 < late_by;
+        if is_behind { Because::Behind(last) } else { Because::Own }
     }
 
     /// Charges what was waited in each operation to the rank that was the last; where that one was late because of an
     /// earlier operation, to the last one there.
     fn blame(&mut self, ranks: &Keyed<u64, Vec<Rank>>) {
         let mut began: Keyed<usize, Vec<(u64, usize)>> = Keyed::default();
-        for at in 0..self.late_operations.len() {
-            let Some(&own) = self.late_operations.get(at) else { continue };
+        for (at, own) in self.late_operations.iter().enumerate() {
             let (mut cause, mut passed_on) = (own, 0);
             loop {
-                cause = match cause.because {
-                    Because::Behind(before) => match self.late_operations.get(before) {
-                        Some(before) => *before,
-                        None => break,
-                    },
+                let before = match cause.because {
+                    Because::Behind(before) => self.late_operations.get(before),
                     Because::Elsewhere if passed_on < MOST_PASSED_ON => {
                         let began = began.row_or(cause.last, || self.taken_part(cause.last, ranks));
-                        match self.before(&cause, ranks, began) {
-                            Some(before) if before.last != cause.last => before,
-                            _ => break,
-                        }
+                        self.before(cause, ranks, began).filter(|before| before.last != cause.last)
                     }
-                    _ => break,
+                    _ => None,
                 };
+                let Some(before) = before else { break };
                 passed_on += usize::from(cause.because == Because::Elsewhere);
+                cause = before;
             }
+            let members = ranks.get(&own.communicator).map_or(&[][..], |ranks| ranks);
             let late = self.late.row(cause.last);
-            late.waited += own.waited;
-            late.others = late.others.max(own.others);
+            for (rank, &us) in members.iter().zip(&own.each) {
+                *late.waits.row(rank.process) += u64::from(us);
+            }
+            late.ranks = late.ranks.max(members.len());
+            if late.longest.is_none_or(|(waited, _)| own.waited > waited) {
+                late.longest = Some((own.waited, at));
+            }
             if own.because == Because::Own {
                 late.operations.row(own.communicator).push((own.number, own.late_by));
             }
-        }
-        for (_, late) in self.late.iter_mut() {
-            late.of = late.operations.keys().filter_map(|id| self.judged.get(id)).sum();
         }
     }
 
     /// The operations in which a process took part and for which any rank was late: when it began each, and their
     /// places.
     fn taken_part(&self, process: usize, ranks: &Keyed<u64, Vec<Rank>>) -> Vec<(u64, usize)> {
-        let began = |late: &LateOperation| Some(rank_of(process, late.communicator, ranks)?.own_start(late.number));
-        let all = self.late_operations.iter().enumerate();
-        let mut all = all.filter_map(|(place, late)| Some((began(late)?, place))).in_vec();
+        let mut all = Vec::new();
+        for (id, places) in self.places.iter() {
+            let Some(own) = rank_of(process, *id, ranks) else { continue };
+            for place in places.clone() {
+                all.extend(self.late_operations.get(place).map(|late| (own.own_start(late.number), place)));
+            }
+        }
         order::by_key(&mut all, |began| *began);
         all
     }
 
-    /// The last operation of another communicator that began before this one, of those in which the rank that was late
-    /// took part.
+    /// The last operation of another communicator before this one in which the rank that was late took part, if it
+    /// waited there since its operation before this one, and for a rank that was as late.
     fn before(
         &self,
         late: &LateOperation,
         ranks: &Keyed<u64, Vec<Rank>>,
         began: &[(u64, usize)],
-    ) -> Option<LateOperation> {
-        let start = rank_of(late.last, late.communicator, ranks)?.own_start(late.number);
-        let earlier = began.get(..began.partition_point(|(at, _)| *at < start))?;
+    ) -> Option<&LateOperation> {
+        let own = rank_of(late.last, late.communicator, ranks)?;
+        let earlier = began.get(..began.partition_point(|(at, _)| *at < own.own_start(late.number)))?;
         let mut others = earlier.iter().rev().filter_map(|(_, place)| self.late_operations.get(*place));
-        others.find(|other| other.communicator != late.communicator).copied()
+        let other = others.find(|other| other.communicator != late.communicator)?;
+        let since = late.number.checked_sub(1).filter(|before| *before >= own.earlier());
+        let since = since.map_or(0, |before| own.own_start(before));
+        let its = rank_of(late.last, other.communicator, ranks)?;
+        let ended = its.own_start(other.number).saturating_add(unsigned(its.time(other.number)));
+        (ended > since && other.late_by * 2 >= late.late_by).then_some(other)
     }
 
     fn keep_longest(&mut self) {
@@ -442,39 +501,38 @@ impl Judged {
         self.keep_longest();
         answer.waits = std::mem::take(&mut self.longest);
         answer.ranks = self.waits.iter().map(|(&rank, &idle_ns)| RankWait { rank: label(rank), idle_ns }).in_vec();
-        for (process, late) in self.named(elapsed) {
-            let row = late.row(process, label(process), ranks);
-            // It waited itself, for others in another communicator.
-            answer.late.extend(row.filter(|row| row.cause.as_ref().is_none_or(|cause| cause.state != COLLECTIVES)));
-        }
+        answer.late = self.named(ranks, elapsed, &label);
         answer
     }
 
     /// The ranks to which most of the waiting is due, those with most of it first. Where ranks are late by chance, each
     /// has about the same part of it.
-    fn named(&self, elapsed: u64) -> Vec<(usize, &Late)> {
+    fn named(&self, ranks: &Keyed<u64, Vec<Rank>>, elapsed: u64, label: &dyn Fn(usize) -> String) -> Vec<LateRank> {
         let all = self.waits.values().fold(0, |sum: u64, ns| sum.saturating_add(*ns));
         let percent = |ns: u64| 100.0 * ns as f64 / all.max(1) as f64;
-        let is_worth = |late: &Late| {
-            u128::from(late.waited) * WORTH_PART >= u128::from(elapsed) * u128::from(late.others.max(1)) && elapsed > 0
-        };
-        let mut rows = self.late.iter().map(|(&process, late)| (process, late)).in_vec();
-        order::by_most(&mut rows, |(_, late)| late.waited);
-        let Some((_, most)) = rows.first() else { return Vec::new() };
-        let ranks = most.others + 1;
+        let mut late = self.late.iter().map(|(&process, late)| (process, late)).in_vec();
+        order::by_most(&mut late, |(_, late)| late.waited_ns());
+        let mut rows = Vec::new();
+        for (process, late) in late {
+            if percent(late.waited_ns()) < EACH_PERCENT {
+                break;
+            }
+            let row = late.row(process, label(process), ranks, self);
+            // One that waited itself, for others in another communicator, is none.
+            let is_own = |row: &LateRank| row.cause.as_ref().is_none_or(|cause| cause.state != COLLECTIVES);
+            rows.extend(row.filter(is_own).map(|row| (late, row)));
+        }
+        let Some((most, _)) = rows.first() else { return Vec::new() };
         let few = CHANCE_OF_FEW / (self.count.max(1) as f64).sqrt();
         // The first so many have more than that together by chance.
-        let by_chance = |count: usize| 100.0 * count as f64 / ranks as f64 + CHANCE_PERCENT.max(few);
-        let several = rows.iter().take_while(|(_, late)| percent(late.waited) >= EACH_PERCENT).count();
-        let sum = rows.iter().take(several).fold(0, |sum: u64, (_, late)| sum.saturating_add(late.waited));
-        let named = if several as u64 * 2 < ranks && percent(sum) >= SEVERAL_PERCENT.max(by_chance(several)) {
-            several
-        } else {
-            usize::from(percent(most.waited) >= MOST_PERCENT.max(by_chance(1)))
-        };
-        rows.truncate(named);
-        rows.retain(|(_, late)| is_worth(late));
-        rows
+        let by_chance = |count: usize| 100.0 * count as f64 / most.ranks.max(1) as f64 + CHANCE_PERCENT.max(few);
+        let sum = rows.iter().fold(0, |sum: u64, (late, _)| sum.saturating_add(late.waited_ns()));
+        let is_several = rows.len() * 2 < most.ranks && percent(sum) >= SEVERAL_PERCENT.max(by_chance(rows.len()));
+        if !is_several {
+            rows.truncate(usize::from(percent(most.waited_ns()) >= MOST_PERCENT.max(by_chance(1))));
+        }
+        let is_worth = |row: &LateRank| u128::from(row.each_ns) * WORTH_PART >= u128::from(elapsed) && elapsed > 0;
+        rows.into_iter().map(|(_, row)| row).filter(is_worth).in_vec()
     }
 }
 
@@ -492,39 +550,54 @@ fn at_start(numbers: &[usize], ranks: &[Rank]) -> usize {
 
 /// How much longer than those of the others the device of this rank took for some parts before an operation.
 fn more_than_others(own: &Rank, ranks: &[Rank], number: usize, counts: impl Fn(&TimePart) -> bool) -> i64 {
-    let sum = |rank: &Rank| {
-        let its = rank.before(number).filter(|(part, _)| counts(part));
-        its.fold(0, |sum: i64, (_, ns)| sum.saturating_add(signed(ns)))
-    };
-    let others = ranks.iter().filter(|rank| rank.process != own.process).map(sum).in_vec();
-    sum(own) - median(others)
+    let others = ranks.iter().filter(|rank| rank.process != own.process);
+    own.before_ns(number, &counts) - median(others.map(|rank| rank.before_ns(number, &counts)).in_vec())
 }
 
 impl Late {
-    /// The row of a rank; `None` if it was never late.
-    fn row(&self, process: usize, rank: String, ranks: &Keyed<u64, Vec<Rank>>) -> Option<LateRank> {
-        let of = self.operations.iter().filter_map(|(id, operations)| Some((ranks.get(id)?, operations)));
+    fn waited_ns(&self) -> u64 {
+        self.waits.values().fold(0, |sum: u64, us| sum.saturating_add(us.saturating_mul(1_000)))
+    }
+
+    /// The row of a rank, of the communicator in which it was latest; `None` if it was never late by itself.
+    fn row(&self, process: usize, rank: String, ranks: &Keyed<u64, Vec<Rank>>, all: &Judged) -> Option<LateRank> {
+        let of = self.operations.iter().filter_map(|(id, operations)| Some((*id, ranks.get(id)?, operations)));
         let sum = |operations: &[(usize, i64)]| operations.iter().fold(0, |sum: i64, (_, by)| sum.saturating_add(*by));
-        let (members, operations) = of.largest_by(|(_, operations)| sum(operations))?;
+        let (id, members, operations) = of.largest_by(|(_, _, operations)| sum(operations))?;
         let own = members.iter().find(|rank| rank.process == process)?;
-        let mut names: Keyed<&str, u64> = Keyed::default();
-        operations.iter().for_each(|(number, _)| *names.row(own.name(*number)) += 1);
-        let name = names.iter().largest_by(|(_, count)| **count).map_or("", |(name, _)| *name).to_owned();
+        let mut row = LateRank { rank, ..LateRank::default() };
+        let mut waits = self.waits.iter().map(|(_, us)| us.saturating_mul(1_000)).in_vec();
+        let mut operations = operations.clone();
+        // A pause is no habit.
+        let once = self.longest.and_then(|(waited, at)| Some((waited, all.late_operations.get(at)?)));
+        let once =
+            once.filter(|(waited, late)| late.because == Because::Own && *waited / 2 >= self.waited_ns() / ONCE_OF);
+        if let Some((_, late)) = once
+            && late.communicator == id
+        {
+            operations.retain(|(number, _)| *number == late.number);
+            waits = late.each.iter().map(|us| u64::from(*us) * 1_000).in_vec();
+        }
+        row.waited_ns = waits.iter().fold(0, |sum: u64, ns| sum.saturating_add(*ns));
+        let longest = waits.iter().copied().largest();
+        waits.retain(|ns| *ns > 0 && *ns >= longest / 2);
+        row.others = waits.len() as u64;
+        row.each_ns = waits.iter().fold(0, |sum: u64, ns| sum.saturating_add(*ns)) / row.others.max(1);
+        let name = operations
+            .first()
+            .map(|(number, _)| own.name(*number))
+            .filter(|name| operations.iter().all(|(number, _)| own.name(*number) == *name));
+        row.name = name.unwrap_or_default().to_owned();
+        row.operations = operations.len() as u64;
+        let is_of = |number: &&usize| name.is_none_or(|name| own.name(**number) == name);
+        row.of = all.judged.get(&id).map_or(0, |numbers| numbers.iter().filter(is_of).count() as u64);
+        row.late_ns = unsigned(median(operations.iter().map(|(_, by)| *by).in_vec()));
         // An operation right behind another one is late because that one was.
-        let lateness = unsigned(sum(operations)).min(self.waited / self.others.max(1));
-        let cause = cause(own, members, operations, lateness);
-        let (cause, cause_ns) = cause.map_or((None, 0), |(part, ns)| (Some(part), ns));
-        Some(LateRank {
-            rank,
-            name,
-            operations: self.operations.values().map(|its| its.len() as u64).sum(),
-            of: self.of,
-            late_ns: unsigned(median(operations.iter().map(|(_, by)| *by).in_vec())),
-            others: self.others,
-            waited_ns: self.waited,
-            cause,
-            cause_ns,
-        })
+        let lateness = unsigned(sum(&operations)).min(row.each_ns);
+        if let Some((part, ns)) = cause(own, members, &operations, lateness) {
+            (row.cause, row.cause_ns) = (Some(part), ns);
+        }
+        Some(row)
     }
 }
 
@@ -544,13 +617,17 @@ fn cause(own: &Rank, members: &[Rank], operations: &[(usize, i64)], lateness: u6
         let others = members.iter().filter(|rank| rank.process != own.process).map(sums).in_vec();
         let mut most: Option<(TimePart, u64)> = None;
         for (part, ns) in sums(own) {
-            let usual = median(others.iter().map(|sums| signed(sums.get(&part).copied().unwrap_or(0))).in_vec());
-            let more = ns.saturating_sub(unsigned(usual));
+            let usual = |sums: &Keyed<TimePart, u64>| {
+                // What is not listed may be in the rest.
+                let rest = || part.range.as_ref().and_then(|_| sums.get(&of_any_range(&part)));
+                signed(sums.get(&part).or_else(rest).copied().unwrap_or(0))
+            };
+            let more = ns.saturating_sub(unsigned(median(others.iter().map(usual).in_vec())));
             if most.as_ref().is_none_or(|(_, most)| more > *most) {
                 most = Some((part, more));
             }
         }
-        most.filter(|(_, ns)| u128::from(*ns) * 100 >= u128::from(lateness) * CAUSE_PERCENT)
+        most.filter(|(_, ns)| u128::from(*ns) * 100 >= u128::from(lateness) * CAUSE_PERCENT && lateness > 0)
     })
 }
 

@@ -229,3 +229,185 @@ fn little_waiting_names_nobody() {
     };
     assert_eq!([100, 101].map(|times| with(39 * 30 * MS * times)), [1, 0]);
 }
+
+/// Operations at such moments, in microseconds: of each rank, from when to when.
+fn row(id: u64, times: impl Iterator<Item = [u64; 2]>) -> CommunicatorStats {
+    let names = vec!["AllReduce".to_owned(), "AllGather".to_owned()];
+    let part = |state: &str| TimePart { range: Some("part".to_owned()), state: state.to_owned() };
+    let parts = vec![part("GPU work"), part(COLLECTIVES), part("host code")];
+    let mut row = CommunicatorStats { id, names, parts, ..CommunicatorStats::default() };
+    for [start, end] in times {
+        row.name.push(0);
+        row.start_ns.push(start * 1_000);
+        row.time_ns.push((end - start) * 1_000);
+        row.alone_ns.push((end - start) * 1_000);
+        row.before.push(Vec::new());
+    }
+    row
+}
+
+fn of_rank(rank: u32, communicators: Vec<CommunicatorStats>) -> Summary {
+    let made = Made { row: CommunicatorStats::default(), ..Made::new(rank, "node") };
+    Summary { communicators, elapsed_ns: 2_500 * MS, ..made.summary() }
+}
+
+/// So many ranks, of which one arrives late in each step of 40 ms that counts.
+fn late_in(ranks: u32, late: u32, counts: impl Fn(u64) -> bool + Copy) -> Vec<Summary> {
+    let times = |rank: u32| {
+        (0..60).map(move |step| {
+            let at = 1_000_000 + 40_000 * step;
+            [if rank == late && counts(step) { at + 14_000 } else { at }, at + 16_000]
+        })
+    };
+    (0..ranks).map(|rank| of_rank(rank, vec![row(1, times(rank))])).collect()
+}
+
+/// Rank 3 waits each time in something that is not judged, as a pipeline is. That rank 2 was late for a moment in an
+/// operation of the two explains nothing.
+#[test]
+fn lateness_is_not_passed_on_to_who_was_hardly_late() {
+    let mut all = Vec::new();
+    for rank in 0..4 {
+        let world = (0..60).map(|step| 1_010_000 + 40_000 * step);
+        let mut world = row(2, world.map(|at| [if rank == 3 { at + 14_000 } else { at }, at + 16_000]));
+        world.before.fill(vec![(0, 9 * MS), (1, if rank == 3 { 14 * MS } else { 0 })]);
+        let pair = (0..60).map(|step| 1_000_000 + 40_000 * step);
+        let pair = row(1, pair.map(|at| [if rank == 2 { at + 30 } else { at }, at + 1_000]));
+        all.push(of_rank(rank, if rank >= 2 { vec![pair, world] } else { vec![world] }));
+    }
+    assert_eq!(Summary::merge(all).lateness.unwrap().late, []);
+}
+
+/// Rank 1 launches late beside a long operation for which rank 0 was the last by a moment.
+#[test]
+fn lateness_behind_an_operation_is_that_of_who_was_late_then() {
+    let mut all = Vec::new();
+    for rank in 0..4 {
+        let times = (0..60).map(|step| 1_000_000 + 60_000 * step).flat_map(|at| {
+            let first = [if rank == 0 { at + 30 } else { at }, at + 20_000];
+            [first, [if rank == 1 { at + 33_000 } else { at + 20_005 }, at + 34_000]]
+        });
+        let mut row = row(1, times);
+        for (operation, before) in row.before.iter_mut().enumerate() {
+            *before = vec![(0, if operation % 2 == 0 { 5 * MS } else { 15 * MS })];
+        }
+        row.alone_ns.iter_mut().step_by(2).for_each(|ns| *ns = if rank == 1 { 18 * MS } else { 5 * MS });
+        all.push(of_rank(rank, vec![row]));
+    }
+    let late = Summary::merge(all).lateness.unwrap().late;
+    assert_eq!((late.len(), late[0].rank.as_str(), late[0].operations), (1, "rank 1", 59));
+    assert_eq!(late[0].late_ns, 12_995_000);
+}
+
+/// Who hardly waited is none of the others.
+#[test]
+fn the_others_are_those_that_waited() {
+    let mut all = Vec::new();
+    for rank in 0..8 {
+        let pair = (0..60).map(|step| 1_000_000 + 40_000 * step);
+        let pair = row(1, pair.map(|at| [if rank == 5 { at + 14_000 } else { at }, at + 16_000]));
+        let world = (0..40).map(|step| (step, 1_000 + 20_000 * step));
+        let world = row(2, world.map(|(step, at)| [if rank == 5 && step == 20 { at + 30 } else { at }, at + 1_000]));
+        all.push(of_rank(rank, if rank == 4 || rank == 5 { vec![pair, world] } else { vec![world] }));
+    }
+    let late = Summary::merge(all).lateness.unwrap().late;
+    assert_eq!((late.len(), late[0].rank.as_str(), late[0].others), (1, "rank 5", 1));
+    assert_eq!((late[0].each_ns, late[0].waited_ns), (826_030_000, 826_030_000 + 6 * 30_000));
+}
+
+/// One pause of rank 0, while each rank is the last one now and then.
+#[test]
+fn a_pause_is_told_as_one() {
+    let mut all = Vec::new();
+    for rank in 0..8_u64 {
+        let times = (0..600).map(|step| {
+            let paused = if step > 300 { 500_000 } else { 0 };
+            let at = 1_000_000 + 5_000 * step + paused;
+            let late = if step * 7 % 8 == rank { 60 } else { 0 };
+            let pause = if step == 300 { 500_000 } else { 0 };
+            [at + if rank == 0 { late.max(pause) } else { late }, at + 200 + pause]
+        });
+        all.push(of_rank(rank as u32, vec![row(1, times)]));
+    }
+    let late = Summary::merge(all).lateness.unwrap().late;
+    assert_eq!((late.len(), late[0].rank.as_str(), late[0].operations, late[0].of), (1, "rank 0", 1, 599));
+    assert_eq!((late[0].late_ns, late[0].others), (500 * MS, 7));
+    assert!(late[0].each_ns.abs_diff(500 * MS) < MS, "{late:?}");
+}
+
+#[test]
+fn operations_of_several_names_have_none() {
+    let mut all = late_in(2, 1, |step| step % 2 == 1);
+    let named = |all: &[Summary]| {
+        let late = Summary::merge(all.to_vec()).lateness.unwrap().late.remove(0);
+        (late.name, late.operations, late.of)
+    };
+    assert_eq!(named(&all), ("AllReduce".to_owned(), 30, 59));
+    let second = |name: &mut Vec<u32>| name.iter_mut().step_by(2).for_each(|name| *name = 1);
+    all.iter_mut().for_each(|one| second(&mut one.communicators[0].name));
+    assert_eq!(named(&all), ("AllReduce".to_owned(), 30, 30), "the others are of another name");
+    let third = |name: &mut Vec<u32>| name.iter_mut().step_by(3).for_each(|name| *name = 1);
+    all.iter_mut().for_each(|one| third(&mut one.communicators[0].name));
+    assert_eq!(named(&all), (String::new(), 30, 59));
+}
+
+#[test]
+fn a_file_that_is_given_twice_counts_once() {
+    let mut all = late_in(2, 1, |_| true);
+    let once = Summary::merge(all.clone()).lateness.unwrap().late;
+    all.push(all[1].clone());
+    assert_eq!(Summary::merge(all).lateness.unwrap().late, once);
+}
+
+/// A part that is not among the longest on other ranks is in the rest there.
+#[test]
+fn a_part_that_others_do_not_list_is_no_cause() {
+    let mut all = late_in(4, 3, |_| true);
+    for (rank, one) in all.iter_mut().enumerate() {
+        let row = &mut one.communicators[0];
+        row.parts.push(TimePart { range: None, state: "GPU work".to_owned() });
+        row.before.fill(if rank == 3 { vec![(0, 10_500_000), (3, 20 * MS)] } else { vec![(3, 30 * MS)] });
+    }
+    assert_eq!(Summary::merge(all).lateness.unwrap().late[0].cause, None);
+}
+
+/// A file may hold any numbers.
+#[test]
+fn no_numbers_make_it_panic() {
+    const MOST: u64 = u64::MAX;
+    let numbers = [0, 1, 1_000, 1 << 53, 1 << 54, (1 << 54) + 1, 1 << 62, MOST / 2, MOST - 1, MOST];
+    let mut random = 1_u64;
+    let mut next = |below: usize| {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (random >> 33) as usize % below
+    };
+    for _ in 0..3_000 {
+        let mut all = late_in(3, 2, |_| true);
+        for one in &mut all {
+            let limit = if next(3) == 0 { 5 } else { numbers.len() };
+            let number = |next: &mut dyn FnMut(usize) -> usize| numbers[next(limit)];
+            let row = &mut one.communicators[0];
+            for _ in 0..4 {
+                let (at, kind) = (next(60), next(7));
+                match kind {
+                    0 => row.start_ns[at] = number(&mut next),
+                    1 => row.time_ns[at] = number(&mut next),
+                    2 => row.alone_ns.fill(number(&mut next)),
+                    3 => row.before.fill(vec![(next(5) as u32, number(&mut next)); 30]),
+                    4 => row.earlier = number(&mut next),
+                    5 => row.before.truncate(at),
+                    _ => one.process.started_unix_ns = number(&mut next),
+                }
+            }
+            if next(4) == 0 {
+                row.time_ns.fill(1 << 54);
+            }
+            if next(4) == 0 {
+                row.alone_ns.truncate(3);
+            }
+            let unknown = CommunicatorStats { earlier: number(&mut next), ..CommunicatorStats::default() };
+            one.communicators.push(unknown);
+        }
+        let _any = Summary::merge(all);
+    }
+}
