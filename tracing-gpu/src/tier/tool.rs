@@ -374,8 +374,8 @@ fn look_up(thread: &ThreadState, domain: u32, category: u32, text: &str) -> Know
     Known { label, category, has_tail: cut.is_some() }
 }
 
-/// Whether the values of a range are recorded: for a timeline; and where ranges are recorded for the GPU's reports, those
-/// of NCCL, which tell the communicators of its calls.
+/// Whether the values of a range are recorded: for a timeline; and where ranges are recorded for the GPU's reports, the
+/// values of NCCL, which tell the communicators of its calls.
 fn is_taken(session: &Session, domain: Option<&str>, event: &Event<'_>) -> bool {
     let is_nccl = || !event.extended.is_empty() && domain == Some("NCCL");
     session.records_values() || session.records_ranges() && is_nccl()
