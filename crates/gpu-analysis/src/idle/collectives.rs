@@ -23,7 +23,7 @@ const MOST_COMMUNICATORS: usize = 16;
 /// Records that wait for others, of all kinds: 24 MB. Beyond, what is missing is not waited for.
 const MOST_PENDING: usize = 1 << 20;
 /// How many parts of the time before an operation are told by range.
-const MOST_PARTS: usize = 4;
+const MOST_PARTS: usize = 6;
 /// How many calls back the one is looked for in which a kernel was launched: so many may be in one group.
 const MOST_BACK: usize = 4_096;
 
@@ -588,7 +588,7 @@ mod tests {
     }
 
     #[test]
-    fn four_parts_are_told_by_range_and_the_rest_by_state() {
+    fn six_parts_are_told_by_range_and_the_rest_by_state() {
         let parts = |numbers: &[u32]| {
             let mut since = Keyed::default();
             for &number in numbers {
@@ -597,9 +597,9 @@ mod tests {
             since.insert((9, State::Idle(IdleCause::Host)), 1);
             longest(since).into_iter().map(|((label, state), ns)| (label, state.name(), ns)).collect::<Vec<_>>()
         };
-        let four = [(0, "GPU work", 100), (1, "GPU work", 99), (2, "GPU work", 98), (3, "GPU work", 97)];
-        let rest = [(NO_RANGE, "GPU work", 96 + 95), (NO_RANGE, "host code", 1)];
-        assert_eq!(parts(&[5, 4, 3, 2, 1, 0]), [&four[..], &rest].concat());
+        let six: Vec<_> = (0..6).map(|label| (label, "GPU work", u64::from(100 - label))).collect();
+        let rest = [(NO_RANGE, "GPU work", 94 + 93), (NO_RANGE, "host code", 1)];
+        assert_eq!(parts(&[7, 6, 5, 4, 3, 2, 1, 0]), [&six[..], &rest].concat());
         assert_eq!(parts(&[0]), [(0, "GPU work", 100), (9, "host code", 1)]);
     }
 

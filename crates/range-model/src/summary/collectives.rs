@@ -26,7 +26,7 @@ figures! {
         /// What the device did, in which ranges.
         parts: Vec<TimePart>;
         /// Of each, how long the device did what since the operation before it: places in `parts` with nanoseconds,
-        /// the longest four first, then the rest by state, without ranges. None before the first operation of the
+        /// the longest six first, then the rest by state, without ranges. None before the first operation of the
         /// process.
         before: Vec<Vec<(u32, u64)>>;
     }
