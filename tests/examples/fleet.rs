@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 
 use range_files::Parquet;
 use range_model::summary::{
-    CallStates, CallStats, CommunicatorStats, DeviceIdle, GPU_WORK, GpuIdle, IdleCause, Process, Summary, TimePart,
+    CallStates, CallStats, CommunicatorStats, DeviceIdle, GPU_WORK, GpuIdle, IdleCause, Process, RangeState, Summary,
     Times, WaitStats,
 };
 use range_model::timeline::{Item, Kernel, Operation, Range, Sink as _, Value, Work};
@@ -240,7 +240,7 @@ fn rank_of(folder: &Path, run: Run<'_>, rank: u32) -> Result<Truth, Box<dyn Erro
 
 fn communicator(id: u64) -> CommunicatorStats {
     let part = |range: &str, state: &str| {
-        let mut part = TimePart::default();
+        let mut part = RangeState::default();
         (part.range, part.state) = (Some(range.to_owned()), state.to_owned());
         part
     };

@@ -75,7 +75,7 @@ pub(crate) struct Rank {
     ready: [Option<u64>; STREAMS],
     /// The last operation that was launched on each stream.
     last: [Option<usize>; STREAMS],
-    /// Those at the end of each step.
+    /// The last operation of each step, by stream.
     step_ends: Vec<[Option<usize>; STREAMS]>,
     /// How many operations of each communicator it launched.
     counts: BTreeMap<usize, usize>,

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use range_model::names::{collective, label};
 use range_model::stats::{Keyed, Lean, order};
-use range_model::summary::{COLLECTIVES, CommunicatorStats, GPU_WORK, IdleCause, TimePart};
+use range_model::summary::{COLLECTIVES, CommunicatorStats, GPU_WORK, IdleCause, RangeState};
 use range_model::timeline::{Operation, Range, Value, Work};
 
 use super::thread::NO_RANGE;
@@ -24,7 +24,7 @@ const MOST_COMMUNICATORS: usize = 16;
 const MOST_PENDING: usize = 1 << 20;
 /// How many parts of the time before an operation are told by range.
 const MOST_PARTS: usize = 6;
-/// How many calls back the one is looked for in which a kernel was launched: so many may be in one group.
+/// How many earlier calls are searched for the one that launched a kernel.
 const MOST_BACK: usize = 4_096;
 
 /// What a device does: in which range, and whether that is work, a collective, or a cause of idle time.
@@ -100,10 +100,10 @@ struct Communicator {
     end: u64,
     since: Keyed<Part, u64>,
     earlier: u64,
-    listed: VecDeque<Listed>,
+    listed: VecDeque<ListedOperation>,
 }
 
-struct Listed {
+struct ListedOperation {
     name: String,
     start: u64,
     end: u64,
@@ -204,7 +204,7 @@ impl Collectives {
         self.judged = until;
         let unlaunched = self.pending.values().flat_map(|pending| &pending.kernels);
         let first = unlaunched.filter_map(|kernel| kernel.launch).map(|(_, at)| at).min().unwrap_or(until).min(until);
-        // The group in which the first launch is that is still needed.
+        // The earliest launch still needs the calls of its group.
         for calls in self.calls.values_mut() {
             let past = calls.partition_point(|call| call.end < first);
             let (mut depth, mut kept) = (0_usize, 0);
@@ -259,7 +259,7 @@ impl Collectives {
                 communicator.earlier += 1;
                 continue;
             }
-            communicator.listed.push_back(Listed { name, start, end, alone, before });
+            communicator.listed.push_back(ListedOperation { name, start, end, alone, before });
             if communicator.listed.len() > MOST_LISTED {
                 communicator.listed.pop_front();
                 communicator.earlier += 1;
@@ -309,7 +309,7 @@ impl Collectives {
             row.names = in_places(names);
             let of_label = |number| labels.get(&number).and_then(|(domain, name)| label(domain.as_deref(), name));
             let part = |(number, state): Part| {
-                let mut part = TimePart::default();
+                let mut part = RangeState::default();
                 (part.range, part.state) = (of_label(number), state.name().to_owned());
                 part
             };
@@ -480,7 +480,7 @@ mod tests {
     /// What is listed of a communicator: starts, and the parts before each.
     fn told(row: &CommunicatorStats) -> Vec<(u64, Vec<String>)> {
         let part = |&(part, ns): &(u32, u64)| {
-            let TimePart { range, state, .. } = &row.parts[part as usize];
+            let RangeState { range, state, .. } = &row.parts[part as usize];
             format!("{} {state} {}", range.as_deref().unwrap_or("-"), ns / 1_000)
         };
         row.start_ns.iter().copied().zip(row.before.iter().map(|its| its.iter().map(part).collect())).collect()

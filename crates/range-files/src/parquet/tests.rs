@@ -12,7 +12,7 @@ use super::schema::ALL;
 use super::*;
 use range_model::RangeStyle;
 use range_model::summary::{
-    CallStates, CallStats, CommunicatorStats, DeviceIdle, GpuIdle, IdleCause, MemoryKind, SpanIdle, TimePart, Times,
+    CallStates, CallStats, CommunicatorStats, DeviceIdle, GpuIdle, IdleCause, MemoryKind, RangeState, SpanIdle, Times,
     WaitStats,
 };
 use range_model::timeline::{Api, ApiCall, Call, Ending, Kernel, Memory, Operation, Range, Value, Work};
@@ -263,7 +263,7 @@ fn listed_collectives_are_rows() {
     let place = Place::new("collectives");
     let mut sink = place.sink();
     let part = |range: Option<&str>, state: &str| {
-        with(TimePart::default(), |it| {
+        with(RangeState::default(), |it| {
             it.range = range.map(str::to_owned);
             it.state = state.to_owned();
         })

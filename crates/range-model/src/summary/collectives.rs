@@ -15,27 +15,27 @@ figures! {
         earlier: u64;
         /// Names of operations: `AllReduce`.
         names: Vec<String>;
-        /// Of each operation, in the order of their starts: the place of its name in `names`.
+        /// The place in `names` of each operation's name, in the order of their starts.
         name: Vec<u32>;
-        /// Of each, when its kernel began: nanoseconds from the start of the profiler.
+        /// When the kernel of each began: nanoseconds from the start of the profiler.
         start_ns: Vec<u64>;
-        /// Of each, how long its kernel ran.
+        /// How long the kernel of each ran, in nanoseconds.
         time_ns: Vec<u64>;
-        /// Of each, the part of that time in which nothing else ran on the device.
+        /// The part of each of these times in which nothing else ran on the device.
         alone_ns: Vec<u64>;
         /// What the device did, in which ranges.
-        parts: Vec<TimePart>;
-        /// Of each, how long the device did what since the operation before it: places in `parts` with nanoseconds,
-        /// the longest six first, then the rest by state, without ranges. None before the first operation of the
-        /// process.
+        parts: Vec<RangeState>;
+        /// How long the device did what before each operation, since the one before it: places in `parts` with
+        /// nanoseconds, the longest six first, then the rest by state, without ranges. None before the first
+        /// operation of the process.
         before: Vec<Vec<(u32, u64)>>;
     }
 }
 
 figures! {
-    /// What a device did in one range.
+    /// A state of a device, for one range.
     #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-    pub struct TimePart {
+    pub struct RangeState {
         /// [Label](super::RangeStats::label) of the range that launched its work, or to which its idle time is
         /// charged; `None` for no range.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -46,9 +46,9 @@ figures! {
     }
 }
 
-/// [`TimePart::state`] of kernels, copies and sets.
+/// [`RangeState::state`] of kernels, copies and sets.
 pub const GPU_WORK: &str = "GPU work";
-/// [`TimePart::state`] of collective operations of other communicators.
+/// [`RangeState::state`] of collective operations of other communicators.
 pub const COLLECTIVES: &str = "collectives";
 
 figures! {
@@ -132,7 +132,7 @@ figures! {
         name: String;
         /// For how many of them it was late by itself. 1 where most of the waiting was one pause.
         operations: u64;
-        /// Of how many that were judged.
+        /// The number of such operations that were judged.
         of: u64;
         /// By how much, in the median: later than the median of the other ranks, in nanoseconds.
         late_ns: u64;
@@ -144,7 +144,7 @@ figures! {
         waited_ns: u64;
         /// What took it longer than the others; `None` where no single thing did.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        cause: Option<TimePart>;
+        cause: Option<RangeState>;
         /// How much longer, over all of these operations.
         cause_ns: u64;
     }

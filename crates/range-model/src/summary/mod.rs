@@ -43,7 +43,7 @@ mod waits;
 
 #[doc(hidden)] // for the crates of this workspace
 pub use collectives::{COLLECTIVES, GPU_WORK};
-pub use collectives::{CollectiveStats, CollectiveWait, CommunicatorStats, LateRank, Lateness, RankWait, TimePart};
+pub use collectives::{CollectiveStats, CollectiveWait, CommunicatorStats, LateRank, Lateness, RangeState, RankWait};
 pub use gpu::{
     ActivityLosses, ApiCallStats, CapturedKernel, CapturedWork, GpuActivity, GpuWork, GraphWork, KernelStats,
     MemoryKind, MemoryStats, MemoryWork, NodeCalls, NodeKernel, NodeWork, ProjectionStats, RangeKernelStats, Sizes,

@@ -168,7 +168,7 @@ kinds! {
         row: usize,
         /// For how many operations it was the last.
         operations: u64,
-        /// Of how many.
+        /// The number of such operations that were judged.
         of_operations: u64,
         /// By how much, in the median.
         late_ns: u64,

@@ -7,7 +7,7 @@ use crate::text::wording::Wording;
 use range_model::Summary;
 use range_model::names::collective;
 use range_model::stats::Lean;
-use range_model::summary::{IdleCause, LateRank, Lateness, TimePart};
+use range_model::summary::{IdleCause, LateRank, Lateness, RangeState};
 
 const LONGEST_NAME: usize = 40;
 /// Waiting that is due to no single rank is told from this part of the time on, in per cent.
@@ -57,7 +57,7 @@ fn finding(place: usize, row: &LateRank, elapsed: u64, wording: Wording) -> Find
 }
 
 /// ` in `prepare` (host code)`
-fn in_part(part: &TimePart, wording: Wording) -> String {
+fn in_part(part: &RangeState, wording: Wording) -> String {
     let state = match part.state.as_str() {
         state if state == IdleCause::Unexplained.name() => "unexplained; perhaps another process uses its GPU",
         state => state,
@@ -117,11 +117,11 @@ mod tests {
     use super::super::gpu::on_gpu;
     use super::*;
 
-    fn part(range: Option<&str>, state: &str) -> Option<TimePart> {
-        Some(TimePart { range: range.map(str::to_owned), state: state.to_owned() })
+    fn part(range: Option<&str>, state: &str) -> Option<RangeState> {
+        Some(RangeState { range: range.map(str::to_owned), state: state.to_owned() })
     }
 
-    fn late(rank: &str, others: u64, cause: Option<TimePart>) -> LateRank {
+    fn late(rank: &str, others: u64, cause: Option<RangeState>) -> LateRank {
         LateRank {
             rank: rank.to_owned(),
             name: "AllReduce".to_owned(),

@@ -9,7 +9,7 @@ use std::ops::Range;
 use super::Lateness;
 use crate::stats::{Keyed, Lean, order};
 use crate::summary::collectives::COLLECTIVES;
-use crate::summary::{CollectiveStats, CollectiveWait, CommunicatorStats, LateRank, Process, RankWait, TimePart};
+use crate::summary::{CollectiveStats, CollectiveWait, CommunicatorStats, LateRank, Process, RangeState, RankWait};
 
 /// Operations for which each rank needs all others, so that none ends before the last one has begun.
 const JUDGED: [&str; 3] = ["AllReduce", "AllGather", "ReduceScatter"];
@@ -46,8 +46,8 @@ const MOST_BEHIND: usize = 64;
 const MOST_PASSED_ON: usize = 4;
 /// How many waits are kept one by one: the longest.
 const MOST_WAITS: usize = 4_096;
-/// A rank is late once if two of so many parts of what was waited for it are due to one operation.
-const ONCE_OF: u64 = 3;
+/// A rank is late once if this part of the waiting for it is due to one operation, in per cent.
+const ONCE_PERCENT: u128 = 66;
 /// A cause is named if it is this part of the lateness, in per cent.
 const CAUSE_PERCENT: u128 = 50;
 
@@ -87,7 +87,7 @@ struct Rank {
     /// Place of its process.
     process: usize,
     stats: CommunicatorStats,
-    /// What is added to its times for those of all ranks.
+    /// How much later than the first process it started: added to its times, to compare them with others.
     offset: i64,
 }
 
@@ -126,18 +126,18 @@ impl Rank {
     }
 
     /// How long the device did what counts before an operation.
-    fn before_ns(&self, number: usize, counts: impl Fn(&TimePart) -> bool) -> i64 {
+    fn before_ns(&self, number: usize, counts: impl Fn(&RangeState) -> bool) -> i64 {
         let its = self.before(number).filter(|(part, _)| counts(part));
         its.fold(0, |sum: i64, (_, ns)| sum.saturating_add(signed(ns)))
     }
 
-    fn before(&self, number: usize) -> impl Iterator<Item = (&TimePart, u64)> {
+    fn before(&self, number: usize) -> impl Iterator<Item = (&RangeState, u64)> {
         let its = self.stats.before.get(number - self.earlier()).into_iter().flatten();
         its.filter_map(|&(part, ns)| Some((self.stats.parts.get(part as usize)?, ns)))
     }
 }
 
-/// What this process is in a communicator.
+/// The rank of a process in a communicator.
 fn rank_of(process: usize, communicator: u64, ranks: &Keyed<u64, Vec<Rank>>) -> Option<&Rank> {
     ranks.get(&communicator)?.iter().find(|rank| rank.process == process)
 }
@@ -198,7 +198,7 @@ struct Late {
 
 /// All that is judged so far.
 #[derive(Default)]
-struct Judged {
+struct Judgement {
     operations: Keyed<String, CollectiveStats>,
     late_operations: Vec<LateOperation>,
     /// By communicator, the places of its own among them.
@@ -224,7 +224,7 @@ impl Collectives {
     /// What is found of all communicators that several processes share. `places`: of each process in `processes`.
     pub(super) fn compared(self, places: &[usize], processes: &[Process], elapsed: u64) -> Option<Lateness> {
         let began = processes.iter().map(|process| process.started_unix_ns).min().unwrap_or(0);
-        let (mut all, mut ranks) = (Judged::default(), Keyed::default());
+        let (mut all, mut ranks) = (Judgement::default(), Keyed::default());
         for (id, members) in self.communicators {
             if id == 0 {
                 all.unmatched += members.iter().fold(0, |sum: u64, (_, row)| sum.saturating_add(row.earlier));
@@ -281,7 +281,7 @@ impl Clock {
     }
 }
 
-impl Judged {
+impl Judgement {
     /// Judges the operations of one communicator.
     fn judge(&mut self, id: u64, ranks: &[Rank], processes: &[Process]) {
         let [first, others @ ..] = ranks else { return };
@@ -393,7 +393,7 @@ impl Judged {
 
     /// Why this rank was late for an operation.
     fn because(&self, id: u64, number: usize, own: &Rank, ranks: &[Rank], late_by: i64) -> Because {
-        let elsewhere = |part: &TimePart| part.state == COLLECTIVES;
+        let elsewhere = |part: &RangeState| part.state == COLLECTIVES;
         if more_than_others(own, ranks, number, elsewhere) * 2 >= late_by {
             return Because::Elsewhere;
         }
@@ -549,7 +549,7 @@ fn at_start(numbers: &[usize], ranks: &[Rank]) -> usize {
 }
 
 /// How much longer than those of the others the device of this rank took for some parts before an operation.
-fn more_than_others(own: &Rank, ranks: &[Rank], number: usize, counts: impl Fn(&TimePart) -> bool) -> i64 {
+fn more_than_others(own: &Rank, ranks: &[Rank], number: usize, counts: impl Fn(&RangeState) -> bool) -> i64 {
     let others = ranks.iter().filter(|rank| rank.process != own.process);
     own.before_ns(number, &counts) - median(others.map(|rank| rank.before_ns(number, &counts)).in_vec())
 }
@@ -560,7 +560,7 @@ impl Late {
     }
 
     /// The row of a rank, of the communicator in which it was latest; `None` if it was never late by itself.
-    fn row(&self, process: usize, rank: String, ranks: &Keyed<u64, Vec<Rank>>, all: &Judged) -> Option<LateRank> {
+    fn row(&self, process: usize, rank: String, ranks: &Keyed<u64, Vec<Rank>>, all: &Judgement) -> Option<LateRank> {
         let of = self.operations.iter().filter_map(|(id, operations)| Some((*id, ranks.get(id)?, operations)));
         let sum = |operations: &[(usize, i64)]| operations.iter().fold(0, |sum: i64, (_, by)| sum.saturating_add(*by));
         let (id, members, operations) = of.largest_by(|(_, _, operations)| sum(operations))?;
@@ -570,8 +570,9 @@ impl Late {
         let mut operations = operations.clone();
         // A pause is no habit.
         let once = self.longest.and_then(|(waited, at)| Some((waited, all.late_operations.get(at)?)));
-        let once =
-            once.filter(|(waited, late)| late.because == Because::Own && *waited / 2 >= self.waited_ns() / ONCE_OF);
+        let once = once.filter(|(waited, late)| {
+            late.because == Because::Own && u128::from(*waited) * 100 >= u128::from(self.waited_ns()) * ONCE_PERCENT
+        });
         if let Some((_, late)) = once
             && late.communicator == id
         {
@@ -603,21 +604,21 @@ impl Late {
 
 /// What the device of a rank did for longer than those of the others before operations for which it was late by
 /// `lateness` in all: in one range; else in any.
-fn cause(own: &Rank, members: &[Rank], operations: &[(usize, i64)], lateness: u64) -> Option<(TimePart, u64)> {
-    let whole = |part: &TimePart| part.clone();
-    let of_any_range = |part: &TimePart| TimePart { range: None, state: part.state.clone() };
-    [whole as fn(&TimePart) -> TimePart, of_any_range].into_iter().find_map(|key| {
+fn cause(own: &Rank, members: &[Rank], operations: &[(usize, i64)], lateness: u64) -> Option<(RangeState, u64)> {
+    let whole = |part: &RangeState| part.clone();
+    let of_any_range = |part: &RangeState| RangeState { range: None, state: part.state.clone() };
+    [whole as fn(&RangeState) -> RangeState, of_any_range].into_iter().find_map(|key| {
         let sums = |rank: &Rank| {
-            let mut sums: Keyed<TimePart, u64> = Keyed::default();
+            let mut sums: Keyed<RangeState, u64> = Keyed::default();
             for (part, ns) in operations.iter().flat_map(|(number, _)| rank.before(*number)) {
                 *sums.row(key(part)) += ns;
             }
             sums
         };
         let others = members.iter().filter(|rank| rank.process != own.process).map(sums).in_vec();
-        let mut most: Option<(TimePart, u64)> = None;
+        let mut most: Option<(RangeState, u64)> = None;
         for (part, ns) in sums(own) {
-            let usual = |sums: &Keyed<TimePart, u64>| {
+            let usual = |sums: &Keyed<RangeState, u64>| {
                 // What is not listed may be in the rest.
                 let rest = || part.range.as_ref().and_then(|_| sums.get(&of_any_range(&part)));
                 signed(sums.get(&part).or_else(rest).copied().unwrap_or(0))

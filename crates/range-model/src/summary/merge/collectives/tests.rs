@@ -18,7 +18,7 @@ struct Made {
 impl Made {
     fn new(rank: u32, host: &'static str) -> Self {
         let names = ["AllReduce", "Broadcast"].map(str::to_owned).to_vec();
-        let part = |range: &str, state: &str| TimePart { range: Some(range.to_owned()), state: state.to_owned() };
+        let part = |range: &str, state: &str| RangeState { range: Some(range.to_owned()), state: state.to_owned() };
         let parts = vec![part("prepare", "host code"), part("forward", "GPU work")];
         let row = CommunicatorStats { id: 7, names, parts, ..CommunicatorStats::default() };
         Self { rank, host, ahead: [0, 0], row }
@@ -233,7 +233,7 @@ fn little_waiting_names_nobody() {
 /// Operations at such moments, in microseconds: of each rank, from when to when.
 fn row(id: u64, times: impl Iterator<Item = [u64; 2]>) -> CommunicatorStats {
     let names = vec!["AllReduce".to_owned(), "AllGather".to_owned()];
-    let part = |state: &str| TimePart { range: Some("part".to_owned()), state: state.to_owned() };
+    let part = |state: &str| RangeState { range: Some("part".to_owned()), state: state.to_owned() };
     let parts = vec![part("GPU work"), part(COLLECTIVES), part("host code")];
     let mut row = CommunicatorStats { id, names, parts, ..CommunicatorStats::default() };
     for [start, end] in times {
@@ -365,7 +365,7 @@ fn a_part_that_others_do_not_list_is_no_cause() {
     let mut all = late_in(4, 3, |_| true);
     for (rank, one) in all.iter_mut().enumerate() {
         let row = &mut one.communicators[0];
-        row.parts.push(TimePart { range: None, state: "GPU work".to_owned() });
+        row.parts.push(RangeState { range: None, state: "GPU work".to_owned() });
         row.before.fill(if rank == 3 { vec![(0, 10_500_000), (3, 20 * MS)] } else { vec![(3, 30 * MS)] });
     }
     assert_eq!(Summary::merge(all).lateness.unwrap().late[0].cause, None);
