@@ -455,6 +455,46 @@ pub(crate) fn thread_sleeps() -> u64 {
     0
 }
 
+/// How long ago a thread of this process began, to a tick of the system (10 ms); `None` if the system does not say.
+/// proc(5): field 22 of `stat` has ticks since the boot.
+#[cfg(all(target_os = "linux", feature = "cuda"))]
+pub(crate) fn thread_age(thread: u32) -> Option<std::time::Duration> {
+    let stat = std::fs::read_to_string(format!("/proc/self/task/{thread}/stat")).ok()?;
+    let began: u64 = stat.rsplit_once(") ")?.1.split(' ').nth(19)?.parse().ok()?;
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: writes one struct.
+    succeeded(unsafe { libc::clock_gettime(libc::CLOCK_BOOTTIME, &raw mut now) }).ok()?;
+    // SAFETY: reads a constant of the system.
+    let rate = u64::try_from(unsafe { libc::sysconf(libc::_SC_CLK_TCK) }).ok().filter(|rate| *rate > 0)?;
+    let since_boot = |seconds: u64, ns: u64| std::time::Duration::new(seconds, ns as u32);
+    let began = since_boot(began / rate, began % rate * 1_000_000_000 / rate);
+    Some(since_boot(now.tv_sec as u64, now.tv_nsec as u64).saturating_sub(began))
+}
+
+/// How long ago a thread began: unknown on this system.
+#[cfg(all(not(target_os = "linux"), feature = "cuda"))]
+pub(crate) fn thread_age(_thread: u32) -> Option<std::time::Duration> {
+    None
+}
+
+/// Whether Python knows the calling thread: Python started it, or it has run Python's code.
+#[cfg(all(unix, feature = "cuda"))]
+pub(crate) fn thread_runs_python() -> bool {
+    // SAFETY: the name ends in NUL. If Python is present, its C API declares the function like this.
+    let state = unsafe {
+        let found = libc::dlsym(libc::RTLD_DEFAULT, c"PyGILState_GetThisThreadState".as_ptr());
+        std::mem::transmute::<*mut libc::c_void, Option<unsafe extern "C" fn() -> *mut libc::c_void>>(found)
+    };
+    // SAFETY: reads a thread-local value; needs no lock, and Python allows it at any time.
+    state.is_some_and(|state| !unsafe { state() }.is_null())
+}
+
+/// Whether Python knows the calling thread: unknown on this system.
+#[cfg(all(not(unix), feature = "cuda"))]
+pub(crate) fn thread_runs_python() -> bool {
+    false
+}
+
 /// How often the calling thread has stopped running: unknown on this system.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn thread_switches() -> Option<u64> {

@@ -4,9 +4,9 @@
     tracing-gpu -o none --json run.json python3 programs.py 30 truth.json
     python3 programs.py check truth.json run.json
 
-Each launch is one kernel of PyTorch. What is in no row of the truth was launched outside of the ranges that wait. The
-check fails if a row has too many: rows of `busy` may, because in Python nobody can tell this thread from a helper where
-it sleeps for the interpreter lock (docs/gpu.md).
+Each launch is one kernel of PyTorch. What is in no row of the truth was launched outside of the ranges that wait, or by
+a thread of Python that is older than the range: nobody can tell there who works for whom, because all threads sleep for
+the interpreter lock (docs/gpu.md). The check fails if a row has too many.
 """
 import json
 import os
@@ -92,24 +92,28 @@ class Program:
             which = turn % len(helpers)
             launches, name = self.random.randint(1, 50), self.random.choice(["train", "infer"])
             until_it_sleeps(helpers[which][2])
-            compute(0.0005)
+            compute(0.03 if turn == 0 else 0.0005)
             with self.nvtx.range(self.name(name)):
                 self.give(helpers[which], launches)
-            self.certain[self.path(name, f"h{which}")] += launches
         for jobs, thread, _ in helpers:
             jobs.put(None)
             thread.join()
 
     def in_one_range(self):
-        helper = self.helper("back")
+        is_older = self.random.random() < 0.3
+        helper = self.helper("back") if is_older else None
+        if is_older:
+            time.sleep(0.03)
         with self.nvtx.range(self.name("all")):
+            helper = helper or self.helper("back")
             for _ in range(self.random.randint(2, 6)):
                 forward, launches = self.random.randint(1, 9), self.random.randint(1, 50)
                 until_it_sleeps(helper[2])
                 self.launch(forward)
                 self.give(helper, launches)
                 self.certain[self.name("all")] += forward
-                self.certain[self.path("all", "back")] += launches
+                if not is_older:
+                    self.certain[self.path("all", "back")] += launches
         helper[0].put(None)
         helper[1].join()
 
@@ -179,6 +183,7 @@ class Program:
 
         thread = self.start("busy", work)
         begun.wait()
+        time.sleep(0.03)
         later, go = queue.SimpleQueue(), queue.SimpleQueue()
         other = self.start("later", lambda: (go.get(), compute(0.002), later.put(True)))
         compute(0.002)

@@ -11,6 +11,9 @@
 //! - its thread sleeps in a lock or condition without a time limit. A thread that waits for Python's interpreter lock
 //!   has a limit, and one in an event loop sleeps elsewhere.
 //!
+//! A thread that Python started sleeps for the interpreter lock, too, also while it works by itself. So a range that
+//! waits for such a thread must have been there before the thread ([`Burst::latest_entry`]).
+//!
 //! If exactly one range waits, it has the calls of the burst until its thread moves: enters or leaves a range, or makes
 //! a call that is noted. Threads that launch by themselves are told by what they do besides: they go on after the range
 //! ([`Row::is_trusted`]), and they begin to work while none of the open ranges waits ([`ALONE`]).
@@ -46,6 +49,10 @@ const LONGEST: Duration = Duration::from_millis(10);
 const ALONE: u64 = 3;
 /// Calls after the range has ended that are usual for a helper: it frees memory, or records an event.
 const LATE: u64 = 16;
+/// The name of threads that have a Python state but never work by themselves: PyTorch's autograd starts them.
+const AUTOGRAD: &str = "pt_autograd_";
+/// How exactly the system tells when a thread began.
+const AGE: Duration = Duration::from_millis(10);
 /// The largest number of rows, and of names of contested calls, that a helper remembers.
 const MOST: usize = 16;
 
@@ -67,6 +74,8 @@ pub(super) struct Burst {
     sleeps: u64,
     /// [`QUIET`] in ticks.
     quiet: u64,
+    /// Ranges that were entered later do not wait for this thread, if Python started it: when it began. 0: any may.
+    latest_entry: Ticks,
     waiter: Option<Waiter>,
     /// Calls for the waiter in this burst.
     calls: u64,
@@ -176,8 +185,21 @@ pub(super) struct Caller<'a> {
     pub(super) clock: &'a Clock,
     pub(super) window: Ticks,
     pub(super) name: &'a Mutex<String>,
+    pub(super) thread: u32,
     /// See [`Burst`].
     pub(super) own_ranges: u64,
+}
+
+impl Caller<'_> {
+    /// See [`Burst::latest_entry`].
+    fn latest_entry(&self) -> Ticks {
+        if !process::thread_runs_python() || self.name.lock().starts_with(AUTOGRAD) {
+            return 0;
+        }
+        let Some(age) = process::thread_age(self.thread) else { return 1 };
+        let age = age.saturating_sub(AGE).as_nanos() as u64;
+        self.clock.now().saturating_sub(self.clock.ticks_of(age)).max(1)
+    }
 }
 
 impl Helper {
@@ -186,6 +208,9 @@ impl Helper {
         let Some(mut burst) = self.0.try_lock() else { return ROOT };
         let clock = caller.clock;
         burst.quiet = clock.ticks(QUIET);
+        if burst.last == 0 {
+            burst.latest_entry = caller.latest_entry();
+        }
         let limits = [PAUSE, LONGEST].map(|limit| clock.ticks(limit));
         let node = burst
             .node((clock.now(), caller.own_ranges), limits, process::thread_sleeps, |burst| (find(burst), clock.now()));
@@ -225,7 +250,8 @@ impl Burst {
     /// Whether a range that was entered then, of this node, may have given the work of this burst.
     pub(super) fn may_come_of(&self, range: u32, entered: Ticks) -> bool {
         let quiet = if self.before == 0 || self.row(range).is_some() { 0 } else { self.quiet };
-        entered < self.at && (entered > self.before.saturating_add(quiet) || entered == self.last_waiter)
+        let is_early = self.latest_entry == 0 || entered <= self.latest_entry;
+        is_early && entered < self.at && (entered > self.before.saturating_add(quiet) || entered == self.last_waiter)
     }
 
     /// The row of this helper below a range, if that waited before.
@@ -447,6 +473,33 @@ mod tests {
     }
 
     #[test]
+    fn a_range_may_have_to_be_older_than_the_helper() {
+        for (entered, node) in [(950, 101), (951, ROOT)] {
+            let mut calls = Calls::new();
+            calls.burst.latest_entry = 950;
+            let waiter = waiting(1, entered);
+            assert_eq!([1_000, 50_000].map(|at| calls.call(at, true, Some(waiter))), [node; 2], "{entered}");
+        }
+    }
+
+    #[test]
+    fn a_thread_that_python_does_not_know_may_help_any_range() {
+        let (clock, name) = (Clock::new(), Mutex::new(String::new()));
+        let caller = Caller { clock: &clock, window: 1, name: &name, thread: process::thread_id(), own_ranges: 0 };
+        assert_eq!(caller.latest_entry(), 0);
+        let age = std::thread::spawn(|| {
+            let age = || process::thread_age(process::thread_id());
+            let (young, begun) = (age(), std::time::Instant::now());
+            while begun.elapsed() < 3 * AGE {
+                std::hint::spin_loop();
+            }
+            (young, age())
+        });
+        let (young, old) = age.join().unwrap();
+        assert!(young < Some(100 * AGE) && old >= young.map(|young| young + 2 * AGE), "{young:?} {old:?}");
+    }
+
+    #[test]
     fn a_thread_that_works_by_itself_is_no_helper() {
         let mut calls = Calls::new();
         assert_eq!((0..3).map(|_| calls.burst(1, false).0).max(), Some(ROOT));
@@ -472,7 +525,7 @@ mod tests {
         let (helper, clock) = (Helper::default(), Clock::new());
         let call = |window, name: &str| {
             let name = Mutex::new(name.to_owned());
-            let caller = Caller { clock: &clock, window, name: &name, own_ranges: 0 };
+            let caller = Caller { clock: &clock, window, name: &name, thread: process::thread_id(), own_ranges: 0 };
             assert_eq!(helper.node(&caller, |_| Found::Two([3, 4])), ROOT);
         };
         [(1, "a"), (1, "a"), (1, "b"), (2, "b")].into_iter().for_each(|(window, name)| call(window, name));

@@ -21,7 +21,7 @@ pub(crate) fn waiting_node(helper: &ThreadState, engine: &Engine) -> u32 {
         return ROOT;
     }
     let (clock, window, own_ranges) = (&session.clock, session.window(), helper.own_ranges());
-    let caller = Caller { clock, window, name: &helper.name, own_ranges };
+    let caller = Caller { clock, window, name: &helper.name, thread: helper.thread_id(), own_ranges };
     helper.helper().node(&caller, |burst| process::undisturbed(|| look(helper, engine, burst)))
 }
 
