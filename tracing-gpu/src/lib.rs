@@ -170,6 +170,7 @@ mod openacc;
 mod outputs;
 mod own_stack;
 mod page;
+pub(crate) mod parts;
 mod process;
 mod profiler;
 mod record;

@@ -132,7 +132,7 @@ pub(crate) struct Call {
     /// Of the longest wait of the task, for nobody knows whom: its length, and a [`Mark`] of its end.
     waited_most: AtomicU64,
     went_on: AtomicU64,
-    /// Its number among the linked spans of [`Batches`](super::batches::Batches); 0 for none.
+    /// Its number among the linked spans of [`Batches`](crate::parts::batches::session::Batches); 0 for none.
     linked: AtomicU32,
     has_fields: AtomicBool,
 

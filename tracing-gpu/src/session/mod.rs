@@ -1,7 +1,6 @@
 //! One profiler's shared state: the window, the filter, the names, and the bounds on memory.
 
 pub(crate) mod asked_values;
-pub(crate) mod batches;
 pub(crate) mod calls;
 pub(crate) mod catalog;
 pub(crate) mod endings;
@@ -33,6 +32,7 @@ use tracing_subscriber::filter::Targets;
 use crate::budget::{Budget, SampleMemory};
 use crate::clock::{Clock, Ticks};
 use crate::config::{Domain as DomainChoice, FieldNames, Parents};
+use crate::parts::batches::session::Batches;
 use crate::process;
 use crate::record::RangeKey;
 use crate::row_file::{Lost, RowFile};
@@ -42,7 +42,6 @@ use crate::span::values::is_unknown_field;
 use crate::stream::StreamTotals;
 use crate::thresholds::Thresholds;
 use asked_values::AskedValues;
-use batches::Batches;
 use calls::table::Calls;
 use catalog::{Catalog, CategoryName, Limits};
 use endings::AllEndings;

@@ -106,7 +106,7 @@ where
     }
 
     fn on_follows_from(&self, id: &span::Id, follows: &span::Id, ctx: Context<'_, S>) {
-        super::batches::follows_from(self.engine, &ctx, id.into_u64(), follows.into_u64());
+        crate::parts::batches::tier::follows_from(self.engine, &ctx, id.into_u64(), follows.into_u64());
     }
 
     fn on_record(&self, id: &span::Id, record: &span::Record<'_>, ctx: Context<'_, S>) {

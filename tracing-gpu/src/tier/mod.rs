@@ -3,7 +3,6 @@
 //! A layer and a subscriber differ in where a span's data is stored, which [`Home`] abstracts. All other code is here
 //! once, and compiled for each of them. The paths and their conditions: [`engine`](crate::thread::engine).
 
-mod batches;
 pub(crate) mod follow;
 pub(crate) mod layer;
 #[cfg(feature = "foreign")]
@@ -33,7 +32,7 @@ use crate::thread::row::Row;
 use crate::thread::state::{CountingExit, ThreadState};
 
 /// The storage of a front end's spans: a registry, or slabs of our own.
-trait Home {
+pub(crate) trait Home {
     /// The identity of a new span, if the registry gives it: its id.
     type Given: Copy;
     /// The identity of a stored span, if nobody else gives it.
@@ -91,7 +90,7 @@ enum Beside {
 }
 
 /// A span that is about to be entered.
-enum EnteredSpan {
+pub(crate) enum EnteredSpan {
     /// It is counted here, on this thread; the call is the one that its place announces.
     Counted(Place, CallId),
     WithValues(Arc<SpanValues>),

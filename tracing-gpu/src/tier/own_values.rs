@@ -8,8 +8,8 @@ use tracing_core::field::Field;
 use tracing_core::{Metadata, span};
 
 use crate::clock::Ticks;
+use crate::parts::batches::session::ClosedSpan;
 use crate::record::{CallId, Ended, LinkedId, Place, RangeKey};
-use crate::session::batches::ClosedSpan;
 use crate::session::calls::{Call, EndedCall};
 use crate::session::catalog::ROOT;
 use crate::span::codes::CodeReader;

@@ -120,7 +120,7 @@ impl Subscriber for GpuSubscriber {
     }
 
     fn record_follows_from(&self, id: &span::Id, follows: &span::Id) {
-        super::batches::follows_from(self.engine, &Slabs, id.into_u64(), follows.into_u64());
+        crate::parts::batches::tier::follows_from(self.engine, &Slabs, id.into_u64(), follows.into_u64());
     }
 
     fn event(&self, event: &Event<'_>) {

@@ -6,8 +6,8 @@ use tracing_core::Metadata;
 
 use super::ThreadState;
 use crate::clock::Ticks;
+use crate::parts::batches::session::Served;
 use crate::record::{CallId, OnCpu, Place};
-use crate::session::batches::Served;
 use crate::session::calls::{Around, Call, EndedCall, Entry, Evidence, LastExit};
 use crate::thread::call_row::{CallRow, CallSums, ServedSums};
 use crate::thread::numbers::NewSpan;

@@ -2,16 +2,16 @@
 
 use range_model::timeline::Link;
 
-use super::{EnteredSpan, Home};
 use crate::record::CallId;
 use crate::thread::engine::Engine;
 use crate::thread::numbers::Created;
 use crate::thread::state::ThreadState;
 use crate::thread::tape::Record;
+use crate::tier::{EnteredSpan, Home};
 
 /// Links a span to one that it follows from. Spans of both are followed by a call from now on, whatever their rows are.
 #[inline(never)]
-pub(super) fn follows_from<H: Home>(engine: &'static Engine, home: &H, batch: u64, served: u64) {
+pub(crate) fn follows_from<H: Home>(engine: &'static Engine, home: &H, batch: u64, served: u64) {
     let Some(thread) = engine.thread().filter(|thread| thread.session.statistics) else { return };
     if batch == served || [batch, served].iter().any(|span| home.measured_site(engine, *span).is_none()) {
         return;

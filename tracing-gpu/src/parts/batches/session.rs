@@ -12,9 +12,9 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use parking_lot::Mutex;
 use range_model::stats::parts;
 
-use super::calls::table::Calls;
 use crate::clock::Ticks;
 use crate::record::{CallId, LinkedId, Place};
+use crate::session::calls::table::Calls;
 
 /// The largest number of links that are kept at one time.
 const LINKS: usize = 1 << 16;
@@ -109,7 +109,7 @@ impl Batches {
     }
 
     /// Forgets all links: nobody sees the end of their spans.
-    pub(super) fn forget(&self) {
+    pub(crate) fn forget(&self) {
         *self.spans.lock() = LinkedSpans::default();
     }
 
@@ -118,7 +118,7 @@ impl Batches {
     }
 
     /// Begins a new window.
-    pub(super) fn forget_losses(&self) {
+    pub(crate) fn forget_losses(&self) {
         [&self.lost, &self.rowless].iter().for_each(|count| count.store(0, Relaxed));
     }
 

@@ -1,0 +1,4 @@
+//! TODO crate::parts::batches
+
+pub(crate) mod session;
+pub(crate) mod tier;

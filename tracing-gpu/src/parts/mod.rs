@@ -1,0 +1,3 @@
+//! TODO crate::parts
+
+pub(crate) mod batches;
