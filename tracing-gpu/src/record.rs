@@ -30,7 +30,7 @@ pub(crate) type InstanceId = u64;
 ///
 /// Packed in one word, so that it is read and written at once: parent, node, two flags, row, from the top down. The
 /// flags mean that the span has values of its own (a colour, a payload, ...) to be looked up, and that a
-/// [`Call`](crate::session::calls::Call) follows it.
+/// [`Call`](crate::parts::calls::session::Call) follows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place(u64);
 

@@ -8,9 +8,9 @@
 use range_model::RangeStyle;
 use range_model::stats::Keyed;
 
-use super::node_calls::NodeCalls;
 use super::part::Nodes;
 use super::totals::{NodeTotals, ThreadRows};
+use crate::parts::calls::drain::nodes::NodeCalls;
 use crate::session::catalog::{Node, ROOT};
 
 /// The figures of a node on one thread.

@@ -15,10 +15,10 @@ use range_model::summary::{OffCpuStats, Since as _};
 use crate::clock::Ticks;
 #[cfg(feature = "cuda")]
 use crate::collector::ActivityTotals;
+use crate::parts::calls::thread::call_row::CallCopy;
 use crate::record::{Ended, RangeKey};
 #[cfg(feature = "cuda")]
 use crate::stream::{StreamRow, StreamRowKey, StreamTime};
-use crate::thread::call_row::CallCopy;
 use crate::thread::row::RowCopy;
 use crate::thread::state::ThreadState;
 use crate::thread::waits::{Length, LengthChange, ValueSums, WaitSums};
@@ -53,7 +53,7 @@ impl std::fmt::Debug for Cursor {
 }
 
 /// Reads what a cursor has not read yet; everything, if there is none.
-pub(super) struct Reader<'a>(Option<&'a mut Cursor>);
+pub(crate) struct Reader<'a>(Option<&'a mut Cursor>);
 
 impl<'a> Reader<'a> {
     /// `window` is the start of the profiler's window.
@@ -99,7 +99,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The calls of a thread.
-    pub(super) fn calls(&mut self, thread: &'static ThreadState, into: &mut Vec<CallCopy<'_>>) {
+    pub(crate) fn calls(&mut self, thread: &'static ThreadState, into: &mut Vec<CallCopy<'_>>) {
         for (number, row) in (0..).zip(thread.call_rows()) {
             let key = (thread.index, number);
             let known = self.0.as_ref().and_then(|cursor| cursor.calls.get(&key));

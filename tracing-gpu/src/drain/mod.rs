@@ -7,9 +7,8 @@
 //! It imports the threads' state, the session, the streams and the collector. Nothing below calls it.
 
 mod blocked;
-mod calls;
 mod coincidence;
-mod cursor;
+pub(crate) mod cursor;
 #[cfg(feature = "injection")]
 mod foreign;
 #[cfg(feature = "cuda")]
@@ -17,21 +16,20 @@ mod gpu;
 mod guards;
 #[cfg(feature = "cuda")]
 mod helpers;
-mod names;
-mod node_calls;
+pub(crate) mod names;
 mod off_cpu;
 #[cfg(feature = "injection")]
 mod openacc;
-mod part;
+pub(crate) mod part;
 mod ranges;
 mod recursion;
 #[cfg(all(target_os = "linux", feature = "command"))]
 mod row_file_summary;
-mod rows;
+pub(crate) mod rows;
 #[cfg(feature = "cuda")]
 mod streams;
-mod threads;
-mod times;
+pub(crate) mod threads;
+pub(crate) mod times;
 mod totals;
 mod tree;
 mod values;
@@ -86,7 +84,8 @@ fn parts(
     sampler: Option<&'static Sampler>,
     patience: Option<Duration>,
 ) -> Vec<Box<dyn Part>> {
-    let mut parts: Vec<Box<dyn Part>> = vec![Box::new(calls::Calls::default()), Box::new(waits::Waits::default())];
+    let mut parts: Vec<Box<dyn Part>> =
+        vec![Box::new(crate::parts::calls::drain::Calls::default()), Box::new(waits::Waits::default())];
     #[cfg(feature = "cuda")]
     {
         if session.gpu {

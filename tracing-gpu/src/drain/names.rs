@@ -4,16 +4,16 @@ use crate::session::Names;
 
 /// The shown name, and a number that distinguishes rows of that name. All rows by name use this key type: see
 /// [`Keyed`].
-pub(super) type Shown = (String, u32);
+pub(crate) type Shown = (String, u32);
 
 #[inline(never)]
-pub(super) fn label_text(names: &Names, label: u32) -> Option<(Option<String>, String)> {
+pub(crate) fn label_text(names: &Names, label: u32) -> Option<(Option<String>, String)> {
     names.text_of(label)
 }
 
 /// The name as [`RangeStats::label`] gives it.
 #[inline(never)]
-pub(super) fn label_shown(names: &Names, label: u32) -> String {
+pub(crate) fn label_shown(names: &Names, label: u32) -> String {
     match label_text(names, label) {
         Some((Some(domain), name)) => format!("{domain}:{name}"),
         Some((None, name)) => name,

@@ -4,9 +4,9 @@ use range_model::stats::Keyed;
 use range_model::{Losses, Summary, TreeNode};
 
 use super::cursor::Reader;
-use super::node_calls::NodeCalls;
 use super::totals::{NodeTotals, ThreadRows};
 use crate::clock::{Rate, Ticks};
+use crate::parts::calls::drain::nodes::NodeCalls;
 use crate::session::Names;
 use crate::session::splits::Joined;
 use crate::thread::engine::Engine;
@@ -14,7 +14,7 @@ use crate::thread::state::ThreadState;
 
 /// A capability that has figures in a summary. Its functions are called in the order in which they stand here, on one
 /// thread. A part keeps its own lists, renames their labels and nodes, and has its own rows, losses and notes.
-pub(super) trait Part {
+pub(crate) trait Part {
     /// Copies what a thread has of the present window.
     fn copy(&mut self, _: &'static ThreadState, _: &mut Reader<'_>) {}
 
@@ -51,31 +51,31 @@ pub(super) trait Part {
 }
 
 /// The sums of all nodes, by their numbers.
-pub(super) struct Nodes {
+pub(crate) struct Nodes {
     pub(super) totals: Vec<NodeTotals>,
     /// The calls of futures.
-    pub(super) calls: Keyed<u32, NodeCalls>,
+    pub(crate) calls: Keyed<u32, NodeCalls>,
 }
 
 impl Nodes {
-    pub(super) fn get_mut(&mut self, node: u32) -> Option<&mut NodeTotals> {
+    pub(crate) fn get_mut(&mut self, node: u32) -> Option<&mut NodeTotals> {
         self.totals.get_mut(node as usize)
     }
 }
 
 /// What was read, for all parts.
-pub(super) struct Run<'a> {
-    pub(super) engine: &'static Engine,
+pub(crate) struct Run<'a> {
+    pub(crate) engine: &'static Engine,
     pub(super) all_threads: &'a [&'static ThreadState],
     /// Start of the profiler's window, and of what the summary answers for.
     pub(super) window: Ticks,
-    pub(super) from: Ticks,
-    pub(super) now: Ticks,
-    pub(super) rate: Rate,
-    pub(super) names: &'a Names,
+    pub(crate) from: Ticks,
+    pub(crate) now: Ticks,
+    pub(crate) rate: Rate,
+    pub(crate) names: &'a Names,
     pub(super) joined: &'a Joined,
-    pub(super) threads: &'a [ThreadRows<'a>],
-    pub(super) nodes: &'a Nodes,
+    pub(crate) threads: &'a [ThreadRows<'a>],
+    pub(crate) nodes: &'a Nodes,
     /// Additional quantiles.
-    pub(super) asked: &'a [f64],
+    pub(crate) asked: &'a [f64],
 }

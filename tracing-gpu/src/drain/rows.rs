@@ -44,7 +44,7 @@ impl Rows {
 }
 
 #[inline(never)]
-pub(super) fn by_thread<'a, R>(rows: &'a [R], ends: &[usize]) -> Vec<&'a [R]> {
+pub(crate) fn by_thread<'a, R>(rows: &'a [R], ends: &[usize]) -> Vec<&'a [R]> {
     let mut start = 0;
     let threads = ends.iter().map(|&end| rows.get(std::mem::replace(&mut start, end)..end).unwrap_or_default());
     threads.in_vec()

@@ -4,14 +4,14 @@ use range_model::stats::{Keyed, Lean, order};
 use range_model::summary::ThreadStats;
 use range_model::{Losses, RangeStyle};
 
-use super::node_calls::NodeCalls;
 use super::part::Nodes;
 use super::totals::{NodeTotals, ThreadRows};
 use crate::clock::Rate;
+use crate::parts::calls::drain::nodes::NodeCalls;
+use crate::parts::calls::thread::call_row::CallCopy;
 use crate::record::RangeKey;
 use crate::session::Session;
 use crate::session::catalog::{Node, ROOT};
-use crate::thread::call_row::CallCopy;
 use crate::thread::row::RowCopy;
 
 /// The threads on which spans ran, the most time in spans first. `threads` are the rows of each, `calls_of_threads` the
@@ -20,7 +20,7 @@ use crate::thread::row::RowCopy;
 /// A future ends where it is polled last. A thread on which none has ended may have entered the span of one and done
 /// other work in it, as threads of a blocking pool do.
 #[inline(never)]
-pub(super) fn threads(
+pub(crate) fn threads(
     nodes: &[Node],
     calls: &Keyed<u32, NodeCalls>,
     threads: &[ThreadRows<'_>],

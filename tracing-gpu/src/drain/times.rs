@@ -21,6 +21,6 @@ pub(super) fn quantiles(distribution: &Distribution, rate: Rate, asked: &[f64]) 
     Quantile::measured(distribution, &rate, asked)
 }
 
-pub(super) fn times(distribution: &Distribution, rate: Rate, asked: &[f64]) -> Times {
+pub(crate) fn times(distribution: &Distribution, rate: Rate, asked: &[f64]) -> Times {
     Times::measured(distribution, &rate, asked)
 }

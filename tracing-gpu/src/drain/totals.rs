@@ -10,8 +10,8 @@ pub(super) type ThreadRows<'a> = &'a [(RangeKey, RowCopy)];
 
 /// The sums over all rows of one node, in ticks.
 #[derive(Clone, Default)]
-pub(super) struct NodeTotals {
-    pub(super) calls: u64,
+pub(crate) struct NodeTotals {
+    pub(crate) calls: u64,
     pub(super) instances: u64,
     pub(super) total: u128,
     pub(super) longest: u64,

@@ -6,15 +6,15 @@ use range_model::Summary;
 use range_model::stats::{Distribution, Keyed, Lean, Named, order};
 use range_model::summary::{Join as _, WaitStats};
 
-use super::calls::by_name;
 use super::coincidence;
 use super::cursor::Reader;
 use super::names::{Shown, label_shown};
-use super::node_calls::NodeCalls;
 use super::part::{Part, Run};
 use super::times::quantiles;
 use super::values;
 use crate::clock::Rate;
+use crate::parts::calls::drain::by_name;
+use crate::parts::calls::drain::nodes::NodeCalls;
 use crate::session::Names;
 use crate::session::owed::NOBODY;
 use crate::session::splits::Joined;

@@ -1,3 +1,4 @@
 //! TODO crate::parts
 
 pub(crate) mod batches;
+pub(crate) mod calls;

@@ -1,7 +1,6 @@
 //! One profiler's shared state: the window, the filter, the names, and the bounds on memory.
 
 pub(crate) mod asked_values;
-pub(crate) mod calls;
 pub(crate) mod catalog;
 pub(crate) mod endings;
 pub(crate) mod foreign;
@@ -33,6 +32,7 @@ use crate::budget::{Budget, SampleMemory};
 use crate::clock::{Clock, Ticks};
 use crate::config::{Domain as DomainChoice, FieldNames, Parents};
 use crate::parts::batches::session::Batches;
+use crate::parts::calls::session::table::Calls;
 use crate::process;
 use crate::record::RangeKey;
 use crate::row_file::{Lost, RowFile};
@@ -42,7 +42,6 @@ use crate::span::values::is_unknown_field;
 use crate::stream::StreamTotals;
 use crate::thresholds::Thresholds;
 use asked_values::AskedValues;
-use calls::table::Calls;
 use catalog::{Catalog, CategoryName, Limits};
 use endings::AllEndings;
 use foreign::{FOREIGN, Foreign, ForeignDomains};
@@ -262,7 +261,7 @@ impl Session {
     }
 
     /// Resets the counts of losses, before a new window begins.
-    fn forget_losses(&self) {
+    pub(crate) fn forget_losses(&self) {
         for counter in [&self.losses.split_instances, &self.losses.stray_exits, &self.losses.spans_dropped] {
             counter.store(0, Relaxed);
         }

@@ -13,7 +13,7 @@ const SPANS: usize = 1024;
 /// Places by parent node and call site (or a stand-in for one).
 #[derive(Debug)]
 #[repr(transparent)]
-pub(super) struct Children([[Child; 2]; PAIRS]);
+pub(crate) struct Children([[Child; 2]; PAIRS]);
 
 /// A cached place. Empty if the call site is 0.
 #[derive(Debug, Default)]
@@ -45,13 +45,13 @@ impl Children {
     }
 
     #[inline]
-    pub(super) fn get(&self, parent: u32, site: u64) -> Option<Place> {
+    pub(crate) fn get(&self, parent: u32, site: u64) -> Option<Place> {
         let [first, second] = self.pair(parent, site);
         first.get(parent, site).or_else(|| second.get(parent, site))
     }
 
     /// Caches a place. Of the two in its pair, the older one is dropped.
-    pub(super) fn insert(&self, parent: u32, site: u64, place: Place) {
+    pub(crate) fn insert(&self, parent: u32, site: u64, place: Place) {
         let [first, second] = self.pair(parent, site);
         second.set(first.parent.load(Relaxed), first.site.load(Relaxed), first.place.load(Relaxed));
         first.set(u64::from(parent), site, place.bits());
@@ -71,7 +71,7 @@ impl Children {
 /// then rewritten.
 #[derive(Debug)]
 #[repr(C)]
-pub(super) struct Remembered {
+pub(crate) struct Remembered {
     spans: [Span; SPANS],
     /// Read only if any span names a stream.
     streams: [AtomicU32; SPANS],
@@ -122,11 +122,11 @@ impl Remembered {
 
     /// The call of a cached span whose place has the flag for one.
     #[inline]
-    pub(super) fn call(&self, id: u64) -> CallId {
+    pub(crate) fn call(&self, id: u64) -> CallId {
         self.calls[id as usize % SPANS].load(Relaxed)
     }
 
-    pub(super) fn set_call(&self, id: u64, call: CallId) {
+    pub(crate) fn set_call(&self, id: u64, call: CallId) {
         self.calls[id as usize % SPANS].store(call, Relaxed);
     }
 

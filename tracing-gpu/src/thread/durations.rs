@@ -9,15 +9,15 @@ use crate::samples::Samples;
 use crate::sync::AtomicU64;
 
 #[cfg(all(target_os = "linux", feature = "command"))]
-pub(super) mod image;
+pub(crate) mod image;
 
 /// Part of a row. The row writes the sums within [`Sequence::change`](super::sequence::Sequence::change), and keeps
 /// single durations before that, because a reader reads only as many as the count. So no reader waits for an
 /// allocation.
 #[derive(Debug, Default)]
 #[repr(C)]
-pub(super) struct Durations {
-    pub(super) samples: Samples,
+pub(crate) struct Durations {
+    pub(crate) samples: Samples,
     sums: [AtomicU64; SUMS],
 }
 
@@ -26,12 +26,12 @@ const SUMS: usize = 6;
 
 impl Durations {
     #[inline]
-    pub(super) fn sums(&self) -> Sums {
+    pub(crate) fn sums(&self) -> Sums {
         Sums::of(self.sums.each_ref().map(|word| word.load(Relaxed)))
     }
 
     #[inline]
-    pub(super) fn write(&self, sums: &Sums) {
+    pub(crate) fn write(&self, sums: &Sums) {
         let Sums { count, total, min, max, squares } = *sums;
         let words = [count, total, min, max, squares as u64, (squares >> 64) as u64];
         self.sums.iter().zip(words).for_each(|(to, word)| to.store(word, Relaxed));
@@ -40,8 +40,8 @@ impl Durations {
 
 /// Sums over durations.
 #[derive(Clone, Copy)]
-pub(super) struct Sums {
-    pub(super) count: u64,
+pub(crate) struct Sums {
+    pub(crate) count: u64,
     total: u64,
     /// The largest number if there are no durations.
     min: u64,
@@ -64,7 +64,7 @@ impl Sums {
     }
 
     #[inline]
-    pub(super) fn add(&mut self, duration: u64) {
+    pub(crate) fn add(&mut self, duration: u64) {
         self.min = self.min.min(duration);
         self.max = self.max.max(duration);
         self.count += 1;
@@ -77,7 +77,7 @@ impl Sums {
     }
 
     /// A distribution without single durations.
-    pub(super) fn distribution(&self) -> Distribution {
+    pub(crate) fn distribution(&self) -> Distribution {
         let Self { count, total, min, max, squares } = *self;
         let min = if count == 0 { 0 } else { min };
         Distribution { count, total: u128::from(total), min, max, squares, ..Distribution::default() }

@@ -3,8 +3,8 @@
 
 use std::ops::Range;
 
-use super::call_row::CallRow;
 use super::row::Row;
+use crate::parts::calls::thread::call_row::CallRow;
 use crate::process;
 use crate::row_file::Lost;
 use crate::session::Session;

@@ -8,12 +8,12 @@ use range_model::stats::{Keyed, Named};
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use tracing_core::Metadata;
 
-use super::call_row::CallRow;
 use super::gate::Gate;
 use super::in_file::{call_rows_in_file, rows_in_file};
 use super::row::RowIdentity;
 use super::rows::{CallRows, Rows};
 use crate::own_stack::on_own_stack;
+use crate::parts::calls::thread::call_row::CallRow;
 use crate::record::{CallIdentity, Place, RangeKey};
 use crate::session::Session;
 use crate::session::catalog::CategoryName;
@@ -239,7 +239,7 @@ impl Known {
     }
 
     /// The number of the row of the calls of a node and label on this thread; `None` if there is no room.
-    pub(super) fn call_row(
+    pub(crate) fn call_row(
         &mut self,
         lookup: &Lookup<'_>,
         (node, label): (u32, u32),

@@ -5,10 +5,9 @@
 //! writes.
 
 mod caches;
-pub(crate) mod call_row;
 pub(crate) mod coincidence;
 mod cpu_time;
-mod durations;
+pub(crate) mod durations;
 pub(crate) mod engine;
 mod gate;
 mod hand_over;
@@ -34,7 +33,7 @@ pub(crate) mod openacc;
 pub(crate) mod raw_fields;
 pub(crate) mod row;
 pub(crate) mod rows;
-mod sequence;
+pub(crate) mod sequence;
 pub(crate) mod slab;
 pub(crate) mod stack;
 pub(crate) mod state;

@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicU32, Ordering::Acquire, Ordering::Relaxed, Orderin
 
 use once_cell::sync::OnceCell;
 
-use super::call_row::CallRow;
 use super::row::{Row, RowIdentity, SHORT};
 use crate::budget::Budget;
 use crate::chunked::Chunked;
+use crate::parts::calls::thread::call_row::CallRow;
 use crate::record::{CallIdentity, Ended, Place};
 
 /// The largest number of rows of a thread, each of at least 512 bytes: twice the number of nodes, for nodes with
@@ -40,12 +40,12 @@ impl Rows {
 
     /// [`get`](Self::get) without a call.
     #[inline]
-    pub(super) fn get_inline(&self, row: usize) -> Option<&Row> {
+    pub(crate) fn get_inline(&self, row: usize) -> Option<&Row> {
         self.rows.get_inline(row)
     }
 
     #[inline]
-    pub(super) fn get(&self, row: usize) -> Option<&Row> {
+    pub(crate) fn get(&self, row: usize) -> Option<&Row> {
         self.rows.get(row)
     }
 
@@ -103,7 +103,7 @@ impl CallRows {
     }
 
     #[inline]
-    pub(super) fn get(&self, row: usize) -> Option<&'static CallRow> {
+    pub(crate) fn get(&self, row: usize) -> Option<&'static CallRow> {
         self.rows.get()?.get(row)?.get().copied()
     }
 

@@ -8,7 +8,7 @@ use crate::sync::{self, AtomicU64, fence};
 /// copy.
 #[derive(Debug, Default)]
 #[repr(transparent)]
-pub(super) struct Sequence(AtomicU64);
+pub(crate) struct Sequence(AtomicU64);
 
 /// The largest number of attempts at a consistent copy.
 const LAST_ATTEMPT: u32 = 6_000;
@@ -16,7 +16,7 @@ const LAST_ATTEMPT: u32 = 6_000;
 impl Sequence {
     /// Changes the words, by plain stores. Only for their one writer.
     #[inline]
-    pub(super) fn change(&self, change: impl FnOnce()) {
+    pub(crate) fn change(&self, change: impl FnOnce()) {
         let sequence = self.0.load(Relaxed);
         self.0.store(sequence.wrapping_add(1), Relaxed);
         // Pairs with the reader's Acquire fence: a reader that sees a store of `change`, or a later store to these
@@ -29,7 +29,7 @@ impl Sequence {
 
     /// The result of `copy` as of one moment: repeats a copy that the owner disturbed. The limit on attempts, some 0.5
     /// s, is only reached if the owner was stopped in the middle of a change; then some words are old and others new.
-    pub(super) fn copy<T>(&self, copy: impl Fn() -> T) -> T {
+    pub(crate) fn copy<T>(&self, copy: impl Fn() -> T) -> T {
         let mut attempt = 0;
         loop {
             let sequence = self.0.load(Acquire);
@@ -48,6 +48,6 @@ impl Sequence {
 
 /// Whether the owner was stopped in the middle of a change, judged by the word of its sequence.
 #[cfg(all(target_os = "linux", feature = "command"))]
-pub(super) fn is_torn([sequence]: [u64; 1]) -> bool {
+pub(crate) fn is_torn([sequence]: [u64; 1]) -> bool {
     !sequence.is_multiple_of(2)
 }

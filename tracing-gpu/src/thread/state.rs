@@ -12,7 +12,6 @@ use parking_lot::{Mutex, MutexGuard};
 use tracing_core::Metadata;
 
 use super::caches::{Children, Remembered};
-use super::call_row::CallRow;
 use super::cpu_time::{CpuTime, Credits};
 use super::gate::{Gate, RowsWindow};
 #[cfg(feature = "cuda")]
@@ -30,14 +29,14 @@ use super::stack::{Ranges, Stack};
 use super::tape::{Record, Tape};
 use super::thread_waits::ThreadWaits;
 use crate::clock::Ticks;
+use crate::parts::calls::session::table::Spare;
+use crate::parts::calls::thread::call_row::CallRow;
 use crate::record::{CallId, Ended, OnCpu, Place, RangeKey};
-use crate::session::calls::table::Spare;
 use crate::session::{NvtxRange, Session};
 use crate::span::site::Site;
 use crate::span::values::SpanValues;
 use crate::thresholds::Thresholds;
 
-mod calls;
 mod cpu_time;
 mod entries;
 mod exits;
@@ -70,38 +69,38 @@ pub(crate) struct ThreadState {
     pub(crate) gate: Gate,
     pub(crate) index: u32,
     nvtx: bool,
-    pub(super) statistics: bool,
+    pub(crate) statistics: bool,
     /// Whether a timeline is written.
     pub(crate) is_taped: bool,
     /// Whether foreign ranges are open that are not on the stack: see `foreign`.
     has_untracked: AtomicBool,
     pub(super) credits: Credits,
-    pub(super) thresholds: Thresholds,
+    pub(crate) thresholds: Thresholds,
     pub(crate) session: &'static Session,
     /// When the future that is polled now was woken; 0 where it is not known, or [`BY_TASK`](super::woken::BY_TASK).
-    pub(super) woken: AtomicU64,
+    pub(crate) woken: AtomicU64,
     /// Whether what ends on this thread is noted, also after a poll.
     has_endings: AtomicBool,
     /// Whether one more look at the last wait is to come.
     looks_again: AtomicBool,
     /// Its frames begin in the middle of a cache line, so that none of the first ones lies in two.
     pub(crate) stack: Stack,
-    pub(super) rows: Rows,
+    pub(crate) rows: Rows,
     pub(crate) slab: Slab,
-    children: Children,
-    remembered: Remembered,
+    pub(crate) children: Children,
+    pub(crate) remembered: Remembered,
     pub(super) pairs: OpenPairs,
     pub(crate) window: RowsWindow,
-    known: Mutex<Known>,
+    pub(crate) known: Mutex<Known>,
     /// Ranges that were exited on other threads, with the times.
     told: Mutex<Vec<(u64, Ticks)>>,
     pub(super) launches: LaunchLog,
     pub(crate) tape: Tape,
     /// Present if a timeline is written.
-    numbers: Option<Box<Numbers>>,
+    pub(crate) numbers: Option<Box<Numbers>>,
     pub(crate) spare_calls: Spare,
     pub(crate) waits: ThreadWaits,
-    call_rows: CallRows,
+    pub(crate) call_rows: CallRows,
     /// The name of the thread.
     pub(crate) name: Mutex<String>,
     /// Chooses the paths of this thread's entries and exits again.
@@ -284,13 +283,13 @@ impl ThreadState {
 
     /// Whether our ranges go to a tool.
     #[inline]
-    fn has_tool(&self) -> bool {
+    pub(crate) fn has_tool(&self) -> bool {
         self.nvtx && nvtx_rs::is_tool_attached()
     }
 
     /// Whether our ranges certainly go to no tool. Without NVTX, nobody looks for a tool.
     #[inline(always)]
-    fn lacks_tool(&self) -> bool {
+    pub(crate) fn lacks_tool(&self) -> bool {
         nvtx_rs::is_tool_absent() || !self.nvtx
     }
 

@@ -19,7 +19,7 @@ pub(crate) struct ThreadWaits {
     /// How long outermost ranges have run since then, as far as they are noted.
     ran_since_long: AtomicU64,
     /// When the thread was done with the last range of a call that was long, or that a tool got.
-    pub(super) done: AtomicU64,
+    pub(crate) done: AtomicU64,
     /// Calls that were ready while others ran on this thread. Present once there was one.
     pub(crate) held_up: OnceCell<Box<Waits>>,
     /// Present once a call has waited for long on this thread.

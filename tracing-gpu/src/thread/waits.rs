@@ -8,9 +8,9 @@ use range_model::stats::{Keyed, Lean};
 
 use super::coincidence::keep_frequent;
 use crate::clock::Ticks;
+use crate::parts::calls::session::table::Calls;
 use crate::record::CallId;
 use crate::session::asked_values::AskedValues;
-use crate::session::calls::table::Calls;
 use crate::session::owed::{Creditor, Owed};
 
 /// Pairs of names that one thread keeps.

@@ -8,7 +8,7 @@ use crate::session::owed::Owed;
 /// In place of a time: the future is polled again, and was not woken.
 pub(crate) const NOT_WOKEN: Moment = 1;
 /// In place of a time: tokio tells when the task that is polled was woken.
-pub(super) const BY_TASK: Moment = 2;
+pub(crate) const BY_TASK: Moment = 2;
 
 thread_local! {
     /// When it was woken, 0 where that is not known or a call has taken it; and by whom.

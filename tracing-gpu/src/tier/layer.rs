@@ -8,8 +8,8 @@ use tracing_subscriber::layer::{Context, Filter, Layer};
 use tracing_subscriber::registry::{LookupSpan, SpanRef};
 
 use super::{Beside, EnteredSpan, Home, own_values};
+use crate::parts::calls::session::Call;
 use crate::record::{CallId, Place, StreamId};
-use crate::session::calls::Call;
 use crate::session::catalog::ROOT;
 use crate::span::values::SpanValues;
 use crate::thread::engine::Engine;

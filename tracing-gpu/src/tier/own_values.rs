@@ -9,8 +9,8 @@ use tracing_core::{Metadata, span};
 
 use crate::clock::Ticks;
 use crate::parts::batches::session::ClosedSpan;
+use crate::parts::calls::session::{Call, EndedCall};
 use crate::record::{CallId, Ended, LinkedId, Place, RangeKey};
-use crate::session::calls::{Call, EndedCall};
 use crate::session::catalog::ROOT;
 use crate::span::codes::CodeReader;
 use crate::span::fields::Fields;

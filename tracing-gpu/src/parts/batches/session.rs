@@ -13,8 +13,8 @@ use parking_lot::Mutex;
 use range_model::stats::parts;
 
 use crate::clock::Ticks;
+use crate::parts::calls::session::table::Calls;
 use crate::record::{CallId, LinkedId, Place};
-use crate::session::calls::table::Calls;
 
 /// The largest number of links that are kept at one time.
 const LINKS: usize = 1 << 16;

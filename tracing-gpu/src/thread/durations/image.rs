@@ -9,11 +9,11 @@ use crate::row_image::RowImage;
 use crate::samples;
 
 /// Offset of the single durations.
-pub(in crate::thread) const SAMPLES: usize = offset_of!(Durations, samples);
+pub(crate) const SAMPLES: usize = offset_of!(Durations, samples);
 
 impl Durations {
     /// The durations in a row of a file, from this byte on.
-    pub(in crate::thread) fn in_image(row: &RowImage<'_>, offset: usize) -> Distribution {
+    pub(crate) fn in_image(row: &RowImage<'_>, offset: usize) -> Distribution {
         let mut all = Sums::of(row.words(offset + offset_of!(Self, sums))).distribution();
         for (start, chunk) in &row.chunks {
             let length = usize::try_from(all.count.saturating_sub(*start)).unwrap_or(usize::MAX).min(chunk.len());

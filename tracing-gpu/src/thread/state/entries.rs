@@ -4,8 +4,8 @@ use range_model::RangeStyle;
 
 use super::ThreadState;
 use crate::clock::{Ticks, read_counter};
+use crate::parts::calls::session::{Call, LastExit};
 use crate::record::{CallId, Place, RangeKey, StreamId};
-use crate::session::calls::{Call, LastExit};
 use crate::span::fields::Fields;
 use crate::span::values::{Changing, SpanValues};
 use crate::stream::{self, StartedPair};
@@ -21,7 +21,7 @@ impl ThreadState {
 
     /// The start of a range on a fast path. Reads the thread's processor time, if that is paid for.
     #[inline(always)]
-    pub(super) fn start_fast(&self) -> Ticks {
+    pub(crate) fn start_fast(&self) -> Ticks {
         let now = read_counter();
         if self.credits.any() { self.start_read(now) } else { now }
     }

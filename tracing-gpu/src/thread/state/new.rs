@@ -14,10 +14,10 @@ use parking_lot::Mutex;
 
 use super::ThreadState;
 use crate::chunked::Chunked;
+use crate::parts::calls::session::table::Spare;
 use crate::process;
 use crate::row_file::Lost;
 use crate::session::Session;
-use crate::session::calls::table::Spare;
 use crate::thread::cpu_time::Credits;
 use crate::thread::gate::{Gate, RowsWindow};
 use crate::thread::launch_log::LaunchLog;

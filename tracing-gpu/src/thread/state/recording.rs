@@ -5,8 +5,8 @@ use tracing_core::field::Visit;
 
 use super::ThreadState;
 use crate::clock::{Ticks, read_counter};
+use crate::parts::calls::session::{Call, EndedCall};
 use crate::record::{Ended, OnCpu, Place, RangeKey, RangeNumbers};
-use crate::session::calls::{Call, EndedCall};
 use crate::session::owed::Owed;
 use crate::span::fields::Fields;
 use crate::span::site::site_key;
@@ -34,7 +34,7 @@ impl ThreadState {
 
     /// Numbers the range of a span that was just entered where it was created, with `below` ranges below it.
     #[inline(always)]
-    pub(super) fn set_numbers(&self, numbers: &Numbers, span: u64, place: Place, below: usize, call: Option<&Call>) {
+    pub(crate) fn set_numbers(&self, numbers: &Numbers, span: u64, place: Place, below: usize, call: Option<&Call>) {
         let created = numbers.created(span);
         let by_creation = below == 0 || self.session.by_creation();
         let under = if by_creation { created.map_or(0, Created::parent) } else { numbers.innermost(below) };

@@ -105,7 +105,7 @@ impl ThreadState {
 
     /// A place that is not cached.
     #[inline(never)]
-    pub(super) fn find_child(&self, parent: u32, site: u64, make: impl FnOnce() -> Place) -> Place {
+    pub(crate) fn find_child(&self, parent: u32, site: u64, make: impl FnOnce() -> Place) -> Place {
         let known = self.known.lock().child(parent, site);
         let place = known.unwrap_or_else(|| {
             let place = make(); // may look up other places, and run a tool's code

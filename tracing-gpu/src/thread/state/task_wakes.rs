@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use super::ThreadState;
 use crate::clock::Ticks;
-use crate::session::calls::Call;
+use crate::parts::calls::session::Call;
 use crate::thread::waits::PolledTask;
 use crate::thread::woken::BY_TASK;
 
@@ -56,7 +56,7 @@ impl ThreadState {
     /// entry in this poll.
     #[cold]
     #[inline(never)]
-    pub(super) fn enter_in_task(&self, call: &Call, tells: bool) -> u64 {
+    pub(crate) fn enter_in_task(&self, call: &Call, tells: bool) -> u64 {
         let (session, range) = (self.session, self.stack.depth().saturating_sub(1));
         let Some(followed) = self.waits.followed.get().filter(|_| session.task_wakes.any()) else { return 0 };
         let tasks = &mut *followed.tasks.lock();

@@ -4,8 +4,8 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use super::ThreadState;
 use crate::clock::{Moment, Ticks};
+use crate::parts::calls::session::{Call, LastExit};
 use crate::record::{CallId, Ended, Place};
-use crate::session::calls::{Call, LastExit};
 use crate::session::endings::Mark;
 use crate::session::owed::{Creditor, NOBODY, Owed};
 use crate::span::codes::Codes;
@@ -68,7 +68,7 @@ impl ThreadState {
     /// The start of a range of a call that is entered. If the call has waited for long and the cause is not known,
     /// first looks for what ended the wait.
     #[inline(always)]
-    pub(super) fn start_after_wait(&self, place: Place, call: &Call, now: Ticks) -> Ticks {
+    pub(crate) fn start_after_wait(&self, place: Place, call: &Call, now: Ticks) -> Ticks {
         if !self.has_endings.load(Relaxed) && self.session.endings.are_asked_for() {
             self.make_endings();
         }
@@ -91,7 +91,7 @@ impl ThreadState {
     }
 
     #[inline(never)]
-    pub(super) fn count_wait(&self, place: Place, call: &Call, woken: Ticks) -> Ticks {
+    pub(crate) fn count_wait(&self, place: Place, call: &Call, woken: Ticks) -> Ticks {
         // A future inside of one that was not woken was not woken either.
         self.woken.store(if woken == NOT_WOKEN { 0 } else { self.without_follow() }, Relaxed);
         if woken == NOT_WOKEN {
@@ -118,7 +118,7 @@ impl ThreadState {
     /// held the thread.
     #[cold]
     #[inline(never)]
-    pub(super) fn blame_worker(&self, place: Place, call: &Call, now: Ticks, ready: u64) {
+    pub(crate) fn blame_worker(&self, place: Place, call: &Call, now: Ticks, ready: u64) {
         let (holder, [start, end]) = self.waits.last_long();
         let since = now.saturating_sub(ready).max(start);
         let held = end.saturating_sub(since);

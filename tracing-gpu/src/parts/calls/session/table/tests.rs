@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use super::*;
-use crate::session::calls::*;
+use crate::parts::calls::session::*;
 
 /// The thread that creates calls, and another.
 const HERE: u32 = 7;

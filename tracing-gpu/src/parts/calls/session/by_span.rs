@@ -27,23 +27,23 @@ struct Table {
 }
 
 #[derive(Debug)]
-pub(super) struct CallBySpan([Table; THREADS]);
+pub(crate) struct CallBySpan([Table; THREADS]);
 
 impl CallBySpan {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(std::array::from_fn(|_| Table::default()))
     }
 
     /// The call of the entry for this span, which may be the call of another span.
     #[inline]
-    pub(super) fn get(&self, span: u64) -> CallId {
+    pub(crate) fn get(&self, span: u64) -> CallId {
         self.entry(span).map_or(0, |entry| entry.load(Acquire))
     }
 
     /// Stores the call of a span that this thread has created. False if another span has its entry, or another thread
     /// owns it.
     #[inline]
-    pub(super) fn insert(&self, thread: u32, span: u64, call: CallId) -> bool {
+    pub(crate) fn insert(&self, thread: u32, span: u64, call: CallId) -> bool {
         let table = &self.0[Self::thread(span)];
         if table.owner.load(Relaxed) != thread + 1 && !table.claim(thread) {
             return false;
@@ -56,7 +56,7 @@ impl CallBySpan {
     /// Takes the call of a span that closes; 0 if the entry has another. A span closes once, so nobody else takes it
     /// meanwhile, and while it is there, its entry is not filled.
     #[inline]
-    pub(super) fn take(&self, span: u64, is_its: impl FnOnce(CallId) -> bool) -> CallId {
+    pub(crate) fn take(&self, span: u64, is_its: impl FnOnce(CallId) -> bool) -> CallId {
         let Some(entry) = self.entry(span) else { return 0 };
         let call = entry.load(Acquire);
         if call == 0 || !is_its(call) {
@@ -67,13 +67,13 @@ impl CallBySpan {
     }
 
     /// Removes all. To be called when no span can close any more.
-    pub(super) fn take_all(&self) -> impl Iterator<Item = CallId> {
+    pub(crate) fn take_all(&self) -> impl Iterator<Item = CallId> {
         let entries = self.0.iter().filter_map(|table| table.calls.get()).flatten();
         entries.map(|entry| entry.swap(0, AcqRel)).filter(|call| *call != 0)
     }
 
     /// The thread with this state has ended. The next one with spans of the same numbers may own their entries.
-    pub(super) fn leave(&self, thread: u32) {
+    pub(crate) fn leave(&self, thread: u32) {
         for table in self.0.iter().filter(|table| table.owner.load(Relaxed) == thread + 1) {
             table.owner.store(0, Release); // pairs with `claim`: the next owner sees what is filled
         }

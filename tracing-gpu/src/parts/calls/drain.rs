@@ -1,26 +1,28 @@
 //! Calls of futures: merges the rows of all threads into the figures of a summary.
 
+pub(crate) mod nodes;
+
 use range_model::stats::{Keyed, Lean, Named, order};
 use range_model::summary::CallStats;
 use range_model::{Summary, TreeNode};
 
-use super::cursor::Reader;
-use super::names::{Shown, label_shown, label_text};
-use super::node_calls::{CallTimes, NodeCalls};
-use super::part::{Nodes, Part, Run};
-use super::rows::by_thread;
-use super::threads;
-use super::times::times;
 use crate::clock::{Rate, Ticks};
+use crate::drain::cursor::Reader;
+use crate::drain::names::{Shown, label_shown, label_text};
+use crate::drain::part::{Nodes, Part, Run};
+use crate::drain::rows::by_thread;
+use crate::drain::threads;
+use crate::drain::times::times;
+use crate::parts::calls::drain::nodes::{CallTimes, NodeCalls};
+use crate::parts::calls::thread::call_row::{CallCopy, CallsOfLength};
 use crate::session::Names;
 use crate::session::splits::Joined;
-use crate::thread::call_row::{CallCopy, CallsOfLength};
 use crate::thread::engine::Engine;
 use crate::thread::state::ThreadState;
 
 /// The calls of all threads, one thread after the other.
 #[derive(Default)]
-pub(super) struct Calls<'a> {
+pub(crate) struct Calls<'a> {
     rows: Vec<CallCopy<'a>>,
     /// The end of each thread's rows.
     ends: Vec<usize>,
@@ -31,7 +33,7 @@ pub(super) struct Calls<'a> {
 #[cfg(all(target_os = "linux", feature = "command"))]
 impl<'a> Calls<'a> {
     /// The calls of a file of rows.
-    pub(super) fn of(rows: Vec<CallCopy<'a>>) -> Self {
+    pub(crate) fn of(rows: Vec<CallCopy<'a>>) -> Self {
         Self { rows, ..Self::default() }
     }
 }
@@ -198,7 +200,7 @@ fn still_waiting(engine: &Engine, window: Ticks, now: Ticks, names: &Names, rate
 }
 
 /// The calls of all nodes with a name together.
-pub(super) fn by_name(nodes: &Keyed<u32, NodeCalls>, names: &Names) -> Named<Shown, NodeCalls> {
+pub(crate) fn by_name(nodes: &Keyed<u32, NodeCalls>, names: &Names) -> Named<Shown, NodeCalls> {
     let mut merged: Named<Shown, NodeCalls> = Named::default();
     for node in nodes.values() {
         let shown = (label_shown(names, node.label), 0);
@@ -210,7 +212,7 @@ pub(super) fn by_name(nodes: &Keyed<u32, NodeCalls>, names: &Names) -> Named<Sho
 
 /// A row for each name, the largest own awaiting first.
 #[inline(never)]
-pub(super) fn stats(merged: &Named<Shown, NodeCalls>, names: &Names, rate: Rate, asked: &[f64]) -> Vec<CallStats> {
+pub(crate) fn stats(merged: &Named<Shown, NodeCalls>, names: &Names, rate: Rate, asked: &[f64]) -> Vec<CallStats> {
     let rows = merged.values().filter_map(|calls| {
         let (domain, name) = label_text(names, calls.label)?;
         let mut row = CallStats::new(name, times(&calls.latency, rate, asked));

@@ -8,18 +8,18 @@ use crate::clock::{Clock, Ticks};
 /// after its last poll; a cancelled future has waited before its drop. A timeout polls once more before it gives up,
 /// and `select!` may, so a future that they cancel looks finished.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Pauses {
+pub(crate) struct Pauses {
     /// A finished future is dropped within this time after its last poll.
-    pub(super) at_once: u64,
+    pub(crate) at_once: u64,
     /// A longer pause is a wait if the thread has entered another span meanwhile.
-    pub(super) short: u64,
+    pub(crate) short: u64,
     /// A longer pause is a wait if the thread has entered no other span meanwhile. A shorter one says nothing: the
     /// thread may have been interrupted.
-    pub(super) long: u64,
+    pub(crate) long: u64,
 }
 
 impl Pauses {
-    pub(super) fn of(clock: &Clock) -> Self {
+    pub(crate) fn of(clock: &Clock) -> Self {
         Self {
             at_once: clock.ticks(Duration::from_micros(25)),
             short: clock.ticks(Duration::from_micros(100)),

@@ -23,10 +23,10 @@ use parking_lot::Mutex;
 use entry::Pauses;
 pub(crate) use entry::{Around, Entry, Evidence, LastExit};
 
-use super::endings::Mark;
-use super::owed::Owed;
 use crate::clock::Ticks;
 use crate::record::{LinkedId, OnCpu, Place, RangeNumbers};
+use crate::session::endings::Mark;
+use crate::session::owed::Owed;
 use crate::span::codes::{Codes, FIELDS};
 
 /// Parts of [`Call::state`]: the number of instances that are open on other threads than its own, whether one was open

@@ -4,31 +4,31 @@ use range_model::stats::{Distribution, Keyed, Lean, order};
 use range_model::summary::{CallStates, SlowestCalls};
 
 use crate::clock::Rate;
-use crate::thread::call_row::CallSums;
+use crate::parts::calls::thread::call_row::CallSums;
 
 /// Times of calls, in ticks. They may exceed the latency where threads use a span at once.
 #[derive(Clone, Copy, Default)]
-pub(super) struct CallTimes {
-    pub(super) latency: u128,
-    pub(super) busy: u128,
+pub(crate) struct CallTimes {
+    pub(crate) latency: u128,
+    pub(crate) busy: u128,
     /// Time in which a call awaited something other than a call.
-    pub(super) idle: u128,
-    pub(super) outlived: u128,
-    pub(super) on_cpu: u128,
-    pub(super) off_cpu: u128,
-    pub(super) ready: u128,
-    pub(super) ready_alone: u128,
+    pub(crate) idle: u128,
+    pub(crate) outlived: u128,
+    pub(crate) on_cpu: u128,
+    pub(crate) off_cpu: u128,
+    pub(crate) ready: u128,
+    pub(crate) ready_alone: u128,
 }
 
 impl CallTimes {
-    pub(super) fn of(latency: u128, sums: &CallSums) -> Self {
+    pub(crate) fn of(latency: u128, sums: &CallSums) -> Self {
         let CallSums { busy, idle, outlived, on_cpu, off_cpu, ready, ready_alone, .. } = *sums;
         let [busy, idle, outlived, on_cpu, off_cpu, ready, ready_alone] =
             [busy, idle, outlived, on_cpu, off_cpu, ready, ready_alone].map(u128::from);
         Self { latency, busy, idle, outlived, on_cpu, off_cpu, ready, ready_alone }
     }
 
-    pub(super) fn add(&mut self, other: &Self) {
+    pub(crate) fn add(&mut self, other: &Self) {
         self.latency += other.latency;
         self.busy += other.busy;
         self.idle += other.idle;
@@ -39,20 +39,20 @@ impl CallTimes {
         self.ready_alone += other.ready_alone;
     }
 
-    pub(super) fn awaited(&self) -> u128 {
+    pub(crate) fn awaited(&self) -> u128 {
         self.latency.saturating_sub(self.busy + self.outlived())
     }
 
-    pub(super) fn outlived(&self) -> u128 {
+    pub(crate) fn outlived(&self) -> u128 {
         self.outlived.min(self.latency.saturating_sub(self.busy))
     }
 
-    pub(super) fn awaited_self(&self) -> u128 {
+    pub(crate) fn awaited_self(&self) -> u128 {
         self.idle.min(self.awaited())
     }
 
     /// The latency in parts, in nanoseconds, which add up to it.
-    pub(super) fn states(&self, rate: Rate) -> CallStates {
+    pub(crate) fn states(&self, rate: Rate) -> CallStates {
         let busy = self.busy.min(self.latency);
         let on_cpu = self.on_cpu.min(busy);
         let off_cpu = self.off_cpu.min(busy - on_cpu);
@@ -79,42 +79,42 @@ impl CallTimes {
 
 /// The calls of one node, in ticks.
 #[derive(Clone, Default)]
-pub(super) struct NodeCalls {
-    pub(super) label: u32,
-    pub(super) latency: Distribution,
-    pub(super) times: CallTimes,
+pub(crate) struct NodeCalls {
+    pub(crate) label: u32,
+    pub(crate) latency: Distribution,
+    pub(crate) times: CallTimes,
     /// Number and times by length, see `CallCopy::by_length`.
-    pub(super) by_length: Keyed<u32, (u64, CallTimes)>,
-    pub(super) cancelled: u64,
+    pub(crate) by_length: Keyed<u32, (u64, CallTimes)>,
+    pub(crate) cancelled: u64,
     /// Calls of which it is not known whether they were cancelled.
-    pub(super) unsure: u64,
+    pub(crate) unsure: u64,
     /// Whether too little is known to count cancelled calls.
-    pub(super) is_unknown: bool,
-    pub(super) dropped: u64,
+    pub(crate) is_unknown: bool,
+    pub(crate) dropped: u64,
     /// Calls of spans that are kept and entered again and again; and uses of such spans that are calls, but are not
     /// counted yet.
-    pub(super) kept: u64,
-    pub(super) uncounted: u64,
-    pub(super) batches: u64,
-    pub(super) in_batch: u128,
-    pub(super) share: u128,
+    pub(crate) kept: u64,
+    pub(crate) uncounted: u64,
+    pub(crate) batches: u64,
+    pub(crate) in_batch: u128,
+    pub(crate) share: u128,
 }
 
 impl NodeCalls {
-    pub(super) fn awaited(&self) -> u128 {
+    pub(crate) fn awaited(&self) -> u128 {
         self.times.awaited()
     }
 
-    pub(super) fn awaited_self(&self) -> u128 {
+    pub(crate) fn awaited_self(&self) -> u128 {
         self.times.awaited_self()
     }
 
     /// The longest latency.
-    pub(super) fn longest(&self) -> u64 {
+    pub(crate) fn longest(&self) -> u64 {
         self.latency.max
     }
 
-    pub(super) fn merge(&mut self, other: &Self) {
+    pub(crate) fn merge(&mut self, other: &Self) {
         self.latency.merge(&other.latency);
         self.times.add(&other.times);
         self.add_by_length(&other.by_length);
@@ -134,7 +134,7 @@ impl NodeCalls {
     }
 
     /// About the slowest hundredth of the calls: whole groups of about one length each, until there are enough.
-    pub(super) fn slowest(&self, rate: Rate) -> Option<SlowestCalls> {
+    pub(crate) fn slowest(&self, rate: Rate) -> Option<SlowestCalls> {
         let mut groups: Vec<_> = self.by_length.iter().map(|(length, group)| (*length, *group)).in_vec();
         order::by_most(&mut groups, |(length, _)| u64::from(*length));
         let (mut calls, mut times) = (0, CallTimes::default());

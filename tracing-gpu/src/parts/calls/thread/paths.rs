@@ -4,15 +4,15 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use tracing_core::Metadata;
 
-use super::ThreadState;
 use crate::clock::Ticks;
 use crate::parts::batches::session::Served;
+use crate::parts::calls::session::{Around, Call, EndedCall, Entry, Evidence, LastExit};
+use crate::parts::calls::thread::call_row::{CallRow, CallSums, ServedSums};
 use crate::record::{CallId, OnCpu, Place};
-use crate::session::calls::{Around, Call, EndedCall, Entry, Evidence, LastExit};
-use crate::thread::call_row::{CallRow, CallSums, ServedSums};
 use crate::thread::numbers::NewSpan;
 use crate::thread::row::Row;
 use crate::thread::stack::Frame;
+use crate::thread::state::ThreadState;
 use crate::thread::woken::BY_TASK;
 
 impl ThreadState {
@@ -38,7 +38,7 @@ impl ThreadState {
     /// Opens an instance of a call. The first call that is entered in a poll takes the time at which its future was
     /// woken.
     #[inline(always)]
-    pub(super) fn enter_call(&self, place: Place, call: &Call, start: Ticks, left: LastExit) {
+    pub(crate) fn enter_call(&self, place: Place, call: &Call, start: Ticks, left: LastExit) {
         let known = self.woken.load(Relaxed);
         let woken = if [0, BY_TASK].contains(&known) { 0 } else { self.count_wait(place, call, known) };
         let evidence = |exited| Evidence {
@@ -82,7 +82,7 @@ impl ThreadState {
 
     /// Ends an instance of a call (0 for none), with `below` ranges below it.
     #[inline(always)]
-    pub(super) fn exit_call(&self, call: CallId, now: Ticks, cpu: OnCpu, below: usize) {
+    pub(crate) fn exit_call(&self, call: CallId, now: Ticks, cpu: OnCpu, below: usize) {
         let around = || below.checked_sub(1).map_or(0, |around| self.stack.called_of(around));
         self.session.calls.exit_in(&self.spare_calls, self.index, call, now, cpu, around);
     }
@@ -210,14 +210,14 @@ impl ThreadState {
     /// Start of the range in which a call is about to be entered, and the call of that range (0 for none). A future
     /// that polls others opens a range at each poll; for calls created inside it these are one range.
     #[inline]
-    pub(super) fn range_around(&self, call: &Call, top: &Frame) -> (Ticks, CallId) {
+    pub(crate) fn range_around(&self, call: &Call, top: &Frame) -> (Ticks, CallId) {
         let outer = if top.place().is_called() { self.stack.call_of(self.stack.depth().wrapping_sub(1)) } else { 0 };
         let range = self.session.calls.get(outer).and_then(|above| call.range_in(above));
         range.map_or((top.start(), 0), |range| (range, outer))
     }
 
     #[inline(never)]
-    pub(super) fn place_elsewhere(&self, home: Place, call: CallId, top: &Frame) -> Place {
+    pub(crate) fn place_elsewhere(&self, home: Place, call: CallId, top: &Frame) -> Place {
         let innermost = top.place().node();
         // The key has a number for this place in place of the call site, as in `place_from`.
         let row = (home.row() as u64) << 16 | u64::from(self.index) | 1 << 63 | 1 << 62;

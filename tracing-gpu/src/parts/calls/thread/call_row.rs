@@ -6,11 +6,11 @@ use once_cell::race::OnceBox;
 use once_cell::sync::OnceCell;
 use range_model::stats::{Distribution, Lean};
 
-use super::durations::Durations;
-use super::sequence::Sequence;
 use crate::budget::Budget;
 use crate::record::CallIdentity;
 use crate::sync::AtomicU64;
+use crate::thread::durations::Durations;
+use crate::thread::sequence::Sequence;
 
 #[cfg(all(target_os = "linux", feature = "command"))]
 pub(crate) mod image;

@@ -1,0 +1,5 @@
+//! TODO crate::parts::calls
+
+pub(crate) mod drain;
+pub(crate) mod session;
+pub(crate) mod thread;

@@ -1,0 +1,4 @@
+//! TODO crate::parts::calls::thread
+
+pub(crate) mod call_row;
+pub(crate) mod paths;
