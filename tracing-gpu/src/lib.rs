@@ -210,6 +210,7 @@ pub mod metrics {
     pub use range_report::export::{MOST_ROWS, Metrics, openmetrics, prometheus};
 }
 
+pub use crate::parts::waits::tier::follow::{Follow, follow};
 pub use config::{ConfigError, Domain, Gpu, Output, Parents};
 #[cfg(all(target_os = "linux", feature = "command"))]
 #[doc(hidden)]
@@ -267,7 +268,6 @@ pub use range_report::{FindingKinds, RenderOptions, Report, SummaryExt, TableSty
 pub use sampler::RunSampler;
 #[cfg(feature = "cuda")]
 pub use stream::{AsStream, OnStream, RawStream, WithStream, stream_id, with_stream};
-pub use tier::follow::{Follow, follow};
 pub use tier::layer::GpuLayer;
 pub use tier::subscriber::GpuSubscriber;
 #[cfg(feature = "injection")]

@@ -16,12 +16,12 @@ use crate::clock::Ticks;
 #[cfg(feature = "cuda")]
 use crate::collector::ActivityTotals;
 use crate::parts::calls::thread::call_row::CallCopy;
+use crate::parts::waits::thread::waits::{Length, LengthChange, ValueSums, WaitSums};
 use crate::record::{Ended, RangeKey};
 #[cfg(feature = "cuda")]
 use crate::stream::{StreamRow, StreamRowKey, StreamTime};
 use crate::thread::row::RowCopy;
 use crate::thread::state::ThreadState;
-use crate::thread::waits::{Length, LengthChange, ValueSums, WaitSums};
 
 /// What was read so far: sums, in ticks, by the number of the thread and that of the row.
 #[derive(Default)]
@@ -65,7 +65,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Whether a cursor reads.
-    pub(super) fn is_part(&self) -> bool {
+    pub(crate) fn is_part(&self) -> bool {
         self.0.is_some()
     }
 
@@ -130,18 +130,18 @@ impl<'a> Reader<'a> {
         rows.into_iter().filter_map(since).in_vec()
     }
 
-    pub(super) fn waits(&mut self, rows: Vec<([u32; 2], WaitSums)>) -> Vec<([u32; 2], WaitSums)> {
+    pub(crate) fn waits(&mut self, rows: Vec<([u32; 2], WaitSums)>) -> Vec<([u32; 2], WaitSums)> {
         let Some(cursor) = &mut self.0 else { return rows };
         waits_since(rows, &mut cursor.waits)
     }
 
     /// Waits for workers.
-    pub(super) fn held_up(&mut self, rows: Vec<([u32; 2], WaitSums)>) -> Vec<([u32; 2], WaitSums)> {
+    pub(crate) fn held_up(&mut self, rows: Vec<([u32; 2], WaitSums)>) -> Vec<([u32; 2], WaitSums)> {
         let Some(cursor) = &mut self.0 else { return rows };
         waits_since(rows, &mut cursor.held_up)
     }
 
-    pub(super) fn values(&mut self, rows: Vec<([u32; 2], ValueSums)>) -> Vec<([u32; 2], ValueSums)> {
+    pub(crate) fn values(&mut self, rows: Vec<([u32; 2], ValueSums)>) -> Vec<([u32; 2], ValueSums)> {
         let Some(cursor) = &mut self.0 else { return rows };
         rows_since(
             rows,
@@ -158,7 +158,7 @@ impl<'a> Reader<'a> {
         )
     }
 
-    pub(super) fn shorter(&mut self, rows: Vec<LengthChange>) -> Vec<LengthChange> {
+    pub(crate) fn shorter(&mut self, rows: Vec<LengthChange>) -> Vec<LengthChange> {
         let Some(cursor) = &mut self.0 else { return rows };
         let rows = rows.into_iter().map(|(labels, length, more)| ((labels, length), more)).in_vec();
         let rows = rows_since(rows, &mut cursor.shorter, |all, more| *all += more, |now, before| now - before);

@@ -6,8 +6,6 @@
 //!
 //! It imports the threads' state, the session, the streams and the collector. Nothing below calls it.
 
-mod blocked;
-mod coincidence;
 pub(crate) mod cursor;
 #[cfg(feature = "injection")]
 mod foreign;
@@ -30,10 +28,8 @@ pub(crate) mod rows;
 mod streams;
 pub(crate) mod threads;
 pub(crate) mod times;
-mod totals;
+pub(crate) mod totals;
 mod tree;
-mod values;
-mod waits;
 
 use std::time::Duration;
 
@@ -84,8 +80,10 @@ fn parts(
     sampler: Option<&'static Sampler>,
     patience: Option<Duration>,
 ) -> Vec<Box<dyn Part>> {
-    let mut parts: Vec<Box<dyn Part>> =
-        vec![Box::new(crate::parts::calls::drain::Calls::default()), Box::new(waits::Waits::default())];
+    let mut parts: Vec<Box<dyn Part>> = vec![
+        Box::new(crate::parts::calls::drain::Calls::default()),
+        Box::new(crate::parts::waits::drain::Waits::default()),
+    ];
     #[cfg(feature = "cuda")]
     {
         if session.gpu {
@@ -164,7 +162,7 @@ pub(crate) fn summarise(
     let threads = rows.by_thread();
     let mut nodes = node_totals(&rows.all, &threads, names, &folded, !asked.is_empty());
     parts.iter_mut().for_each(|part| part.count(&mut nodes, names));
-    blocked::add_blocked(names.catalog.nodes(), &mut nodes, &threads);
+    crate::parts::waits::drain::blocked::add_blocked(names.catalog.nodes(), &mut nodes, &threads);
 
     let mut summary = Summary::default();
     summary.elapsed_ns = rate.ns(u128::from(now.saturating_sub(from)));

@@ -52,7 +52,7 @@ pub(crate) trait Part {
 
 /// The sums of all nodes, by their numbers.
 pub(crate) struct Nodes {
-    pub(super) totals: Vec<NodeTotals>,
+    pub(crate) totals: Vec<NodeTotals>,
     /// The calls of futures.
     pub(crate) calls: Keyed<u32, NodeCalls>,
 }
@@ -66,7 +66,7 @@ impl Nodes {
 /// What was read, for all parts.
 pub(crate) struct Run<'a> {
     pub(crate) engine: &'static Engine,
-    pub(super) all_threads: &'a [&'static ThreadState],
+    pub(crate) all_threads: &'a [&'static ThreadState],
     /// Start of the profiler's window, and of what the summary answers for.
     pub(super) window: Ticks,
     pub(crate) from: Ticks,

@@ -17,7 +17,7 @@ impl DurationUnit for Rate {
 }
 
 /// The asked quantiles, in nanoseconds; empty if durations are not known.
-pub(super) fn quantiles(distribution: &Distribution, rate: Rate, asked: &[f64]) -> Vec<Quantile> {
+pub(crate) fn quantiles(distribution: &Distribution, rate: Rate, asked: &[f64]) -> Vec<Quantile> {
     Quantile::measured(distribution, &rate, asked)
 }
 

@@ -6,25 +6,25 @@ use crate::clock::Ticks;
 use crate::record::RangeKey;
 use crate::thread::row::RowCopy;
 
-pub(super) type ThreadRows<'a> = &'a [(RangeKey, RowCopy)];
+pub(crate) type ThreadRows<'a> = &'a [(RangeKey, RowCopy)];
 
 /// The sums over all rows of one node, in ticks.
 #[derive(Clone, Default)]
 pub(crate) struct NodeTotals {
     pub(crate) calls: u64,
-    pub(super) instances: u64,
-    pub(super) total: u128,
-    pub(super) longest: u64,
+    pub(crate) instances: u64,
+    pub(crate) total: u128,
+    pub(crate) longest: u64,
     pub(super) longest_instance: Option<Longest>,
     /// All durations, if quantiles were asked for.
     pub(super) times: Distribution,
-    pub(super) nested: u128,
+    pub(crate) nested: u128,
     pub(super) on_cpu: u128,
     pub(super) off_cpu: u128,
     /// Part of the total that was spent inside the same node on the same thread.
     pub(super) again: u128,
     /// Part of its self time in which it waited for its children.
-    pub(super) blocked: u128,
+    pub(crate) blocked: u128,
     /// First entry of such a span in the window. Before any entry has ended, its creation; the flag tells which.
     pub(super) first: Option<(bool, u64)>,
 }

@@ -2,3 +2,4 @@
 
 pub(crate) mod batches;
 pub(crate) mod calls;
+pub(crate) mod waits;

@@ -39,10 +39,10 @@ use span_fields::SpanFields;
 
 use crate::clock::Ticks;
 use crate::outputs::OpenFile;
+use crate::parts::waits::session::owed::NOBODY;
 use crate::process::{spawn, without_write_signals};
 use crate::record::{OnCpu, RangeNumbers};
 use crate::session::Session;
-use crate::session::owed::NOBODY;
 use crate::thread::engine::Engine;
 use crate::thread::state::ThreadState;
 use crate::thread::tape::{CallRecord, RangeRecord, Record, Recorded, Records, ValuesRecord, WaitRecord};

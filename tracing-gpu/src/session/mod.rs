@@ -1,8 +1,6 @@
 //! One profiler's shared state: the window, the filter, the names, and the bounds on memory.
 
-pub(crate) mod asked_values;
 pub(crate) mod catalog;
-pub(crate) mod endings;
 pub(crate) mod foreign;
 #[cfg(feature = "injection")]
 mod foreign_domains;
@@ -11,13 +9,11 @@ pub(crate) mod gate;
 pub(crate) mod misnested;
 #[cfg(feature = "cuda")]
 pub(crate) mod note_room;
-pub(crate) mod owed;
 pub(crate) mod row_log;
 pub(crate) mod runtime;
 mod split;
 pub(crate) mod splits;
 pub(crate) mod tape_room;
-pub(crate) mod task_wakes;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -33,6 +29,9 @@ use crate::clock::{Clock, Ticks};
 use crate::config::{Domain as DomainChoice, FieldNames, Parents};
 use crate::parts::batches::session::Batches;
 use crate::parts::calls::session::table::Calls;
+use crate::parts::waits::session::asked_values::AskedValues;
+use crate::parts::waits::session::endings::AllEndings;
+use crate::parts::waits::session::task_wakes::TaskWakes;
 use crate::process;
 use crate::record::RangeKey;
 use crate::row_file::{Lost, RowFile};
@@ -41,9 +40,7 @@ use crate::span::site::{Site, site_key};
 use crate::span::values::is_unknown_field;
 use crate::stream::StreamTotals;
 use crate::thresholds::Thresholds;
-use asked_values::AskedValues;
 use catalog::{Catalog, CategoryName, Limits};
-use endings::AllEndings;
 use foreign::{FOREIGN, Foreign, ForeignDomains};
 use front_end::FrontEnd;
 use gate::{FINISHED, SessionGate};
@@ -52,7 +49,6 @@ use misnested::MisnestedSites;
 use note_room::NoteRoom;
 use split::Split;
 use tape_room::TapeRoom;
-use task_wakes::TaskWakes;
 
 /// Spans of this level and of less verbose ones are measured by default.
 pub(crate) const DEFAULT_LEVEL: Level = Level::INFO;

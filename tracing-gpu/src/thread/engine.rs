@@ -35,12 +35,12 @@ use super::number::number;
 use super::slab::MAX_THREADS;
 use super::state::ThreadState;
 use super::tape::Record;
-use super::woken::WOKEN;
 use crate::chunked::Chunked;
 use crate::clock::Moment;
+use crate::parts::waits::session::owed::{NOBODY, Owed};
+use crate::parts::waits::thread::woken::WOKEN;
 use crate::process;
 use crate::session::gate::FINISHED;
-use crate::session::owed::{NOBODY, Owed};
 use crate::session::{Session, SessionOptions};
 use crate::stream;
 

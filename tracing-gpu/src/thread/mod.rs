@@ -5,7 +5,6 @@
 //! writes.
 
 mod caches;
-pub(crate) mod coincidence;
 mod cpu_time;
 pub(crate) mod durations;
 pub(crate) mod engine;
@@ -38,8 +37,5 @@ pub(crate) mod slab;
 pub(crate) mod stack;
 pub(crate) mod state;
 pub(crate) mod tape;
-pub(crate) mod thread_waits;
 #[cfg(feature = "cuda")]
 pub(crate) mod waiting;
-pub(crate) mod waits;
-pub(crate) mod woken;

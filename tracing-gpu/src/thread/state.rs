@@ -27,10 +27,10 @@ use super::rows::{CallRows, Rows};
 use super::slab::Slab;
 use super::stack::{Ranges, Stack};
 use super::tape::{Record, Tape};
-use super::thread_waits::ThreadWaits;
 use crate::clock::Ticks;
 use crate::parts::calls::session::table::Spare;
 use crate::parts::calls::thread::call_row::CallRow;
+use crate::parts::waits::thread::thread_waits::ThreadWaits;
 use crate::record::{CallId, Ended, OnCpu, Place, RangeKey};
 use crate::session::{NvtxRange, Session};
 use crate::span::site::Site;
@@ -49,10 +49,8 @@ mod new;
 mod recording;
 mod spans;
 mod streams;
-mod task_wakes;
 #[cfg(all(test, target_pointer_width = "64", feature = "cuda"))]
 mod tests;
-mod waits;
 
 /// The largest number of exits on other threads that are kept until their thread reads them.
 const TOLD: usize = 1024;
@@ -77,12 +75,12 @@ pub(crate) struct ThreadState {
     pub(super) credits: Credits,
     pub(crate) thresholds: Thresholds,
     pub(crate) session: &'static Session,
-    /// When the future that is polled now was woken; 0 where it is not known, or [`BY_TASK`](super::woken::BY_TASK).
+    /// When the future that is polled now was woken; 0 where it is not known, or [`BY_TASK`](crate::parts::waits::thread::woken::BY_TASK).
     pub(crate) woken: AtomicU64,
     /// Whether what ends on this thread is noted, also after a poll.
-    has_endings: AtomicBool,
+    pub(crate) has_endings: AtomicBool,
     /// Whether one more look at the last wait is to come.
-    looks_again: AtomicBool,
+    pub(crate) looks_again: AtomicBool,
     /// Its frames begin in the middle of a cache line, so that none of the first ones lies in two.
     pub(crate) stack: Stack,
     pub(crate) rows: Rows,
@@ -104,7 +102,7 @@ pub(crate) struct ThreadState {
     /// The name of the thread.
     pub(crate) name: Mutex<String>,
     /// Chooses the paths of this thread's entries and exits again.
-    choose_paths: fn(),
+    pub(crate) choose_paths: fn(),
     /// The drop time of the last front end whose drop this thread has handled.
     left: AtomicU64,
     /// Present after the first event.
@@ -299,7 +297,7 @@ impl ThreadState {
 
     /// The clock, if anything is measured or recorded.
     #[inline(always)]
-    fn now(&self) -> Ticks {
+    pub(crate) fn now(&self) -> Ticks {
         if self.statistics || self.is_taped { self.session.clock.now() } else { 0 }
     }
 

@@ -114,7 +114,7 @@ where
     }
 
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
-        if self.engine.session.task_wakes.any() && super::tokio::event(self.engine, event) {
+        if self.engine.session.task_wakes.any() && crate::parts::waits::tier::tokio::event(self.engine, event) {
             return;
         }
         super::event(self.engine, event);

@@ -3,7 +3,6 @@
 //! A layer and a subscriber differ in where a span's data is stored, which [`Home`] abstracts. All other code is here
 //! once, and compiled for each of them. The paths and their conditions: [`engine`](crate::thread::engine).
 
-pub(crate) mod follow;
 pub(crate) mod layer;
 #[cfg(feature = "foreign")]
 pub(crate) mod linked;
@@ -12,7 +11,6 @@ mod own_values;
 pub(crate) mod subscriber;
 #[cfg(feature = "injection")]
 mod tails;
-mod tokio;
 #[cfg(feature = "injection")]
 pub(crate) mod tool;
 #[cfg(feature = "server")]

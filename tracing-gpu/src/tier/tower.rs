@@ -5,7 +5,7 @@ use std::task::{Context, Poll};
 use tower_layer::Layer;
 use tower_service::Service;
 
-use super::follow::{Follow, follow};
+use crate::parts::waits::tier::follow::{Follow, follow};
 
 /// Follows the future of each response, as [`follow`](crate::follow()) does: who made a request wait is then known.
 ///

@@ -24,9 +24,9 @@ use entry::Pauses;
 pub(crate) use entry::{Around, Entry, Evidence, LastExit};
 
 use crate::clock::Ticks;
+use crate::parts::waits::session::endings::Mark;
+use crate::parts::waits::session::owed::Owed;
 use crate::record::{LinkedId, OnCpu, Place, RangeNumbers};
-use crate::session::endings::Mark;
-use crate::session::owed::Owed;
 use crate::span::codes::{Codes, FIELDS};
 
 /// Parts of [`Call::state`]: the number of instances that are open on other threads than its own, whether one was open

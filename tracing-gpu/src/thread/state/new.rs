@@ -15,6 +15,7 @@ use parking_lot::Mutex;
 use super::ThreadState;
 use crate::chunked::Chunked;
 use crate::parts::calls::session::table::Spare;
+use crate::parts::waits::thread::thread_waits::ThreadWaits;
 use crate::process;
 use crate::row_file::Lost;
 use crate::session::Session;
@@ -30,7 +31,6 @@ use crate::thread::rows::{CallRows, FIRST_ROWS, Rows};
 use crate::thread::slab::{END, Slab};
 use crate::thread::stack::Stack;
 use crate::thread::tape::Tape;
-use crate::thread::thread_waits::ThreadWaits;
 
 /// Bytes of a state in a row file: its open ranges, and its first rows.
 const IN_FILE: usize = offset_of!(ThreadState, rows) + FIRST_ROWS * size_of::<Row>();

@@ -6,8 +6,8 @@ use tracing_core::field::Visit;
 use super::ThreadState;
 use crate::clock::{Ticks, read_counter};
 use crate::parts::calls::session::{Call, EndedCall};
+use crate::parts::waits::session::owed::Owed;
 use crate::record::{Ended, OnCpu, Place, RangeKey, RangeNumbers};
-use crate::session::owed::Owed;
 use crate::span::fields::Fields;
 use crate::span::site::site_key;
 use crate::span::values::Changing;
@@ -129,7 +129,7 @@ impl ThreadState {
     }
 
     /// Records a wait of a call since `since`, and its causes, if a timeline is written.
-    pub(super) fn record_wait(&self, call: &Call, since: Ticks, owed: &Owed, is_for_worker: bool) {
+    pub(crate) fn record_wait(&self, call: &Call, since: Ticks, owed: &Owed, is_for_worker: bool) {
         if let Some(call) = call.number_in_timeline().filter(|_| self.tape.is_open()) {
             for (by, [start, end]) in owed.spans_of_names(since) {
                 self.tape.record_wait(self.thread_id(), &WaitRecord { call, by, start, end, is_for_worker });

@@ -1,9 +1,9 @@
 use std::mem::offset_of;
 
 use super::*;
+use crate::parts::waits::thread::coincidence::PollWait;
 use crate::session::SessionOptions;
 use crate::session::catalog::Limits;
-use crate::thread::coincidence::PollWait;
 use crate::thread::cpu_time::tests::Told;
 use crate::thread::engine::Engine;
 use crate::thread::launch_log::TOUCHED;

@@ -8,12 +8,12 @@ use crate::clock::Ticks;
 use crate::parts::batches::session::Served;
 use crate::parts::calls::session::{Around, Call, EndedCall, Entry, Evidence, LastExit};
 use crate::parts::calls::thread::call_row::{CallRow, CallSums, ServedSums};
+use crate::parts::waits::thread::woken::BY_TASK;
 use crate::record::{CallId, OnCpu, Place};
 use crate::thread::numbers::NewSpan;
 use crate::thread::row::Row;
 use crate::thread::stack::Frame;
 use crate::thread::state::ThreadState;
-use crate::thread::woken::BY_TASK;
 
 impl ThreadState {
     /// Paths `counting` and `recording`, for a span with a call that is entered where it was created. Returns false if

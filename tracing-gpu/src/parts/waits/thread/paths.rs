@@ -2,21 +2,21 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::ThreadState;
 use crate::clock::{Moment, Ticks};
 use crate::parts::calls::session::{Call, LastExit};
+use crate::parts::waits::session::endings::Mark;
+use crate::parts::waits::session::owed::{Creditor, NOBODY, Owed};
+use crate::parts::waits::thread::coincidence;
+use crate::parts::waits::thread::coincidence::{PollWait, Task, Waiter};
+use crate::parts::waits::thread::woken::{BY_TASK, NOT_WOKEN, is_following};
 use crate::record::{CallId, Ended, Place};
-use crate::session::endings::Mark;
-use crate::session::owed::{Creditor, NOBODY, Owed};
 use crate::span::codes::Codes;
-use crate::thread::coincidence;
-use crate::thread::coincidence::{PollWait, Task, Waiter};
 use crate::thread::stack::Frame;
-use crate::thread::woken::{BY_TASK, NOT_WOKEN, is_following};
+use crate::thread::state::ThreadState;
 
 impl ThreadState {
     /// Sets when the next call that is entered was woken, and by which span; 0 if the time is not known.
-    pub(in crate::thread) fn set_woken(&self, woken: Moment, by: &Owed) {
+    pub(crate) fn set_woken(&self, woken: Moment, by: &Owed) {
         let woken = if woken == 0 { 0 } else { self.session.clock.ticks_at(woken) };
         if woken > 0 {
             *self.waits.followed.get_or_init(Box::default).woken_by.lock() = *by;
@@ -25,7 +25,7 @@ impl ThreadState {
     }
 
     /// The spans that have caused a wait which this thread ends now, by waking the waiter.
-    pub(in crate::thread) fn wakes(&self, now: Ticks) -> Owed {
+    pub(crate) fn wakes(&self, now: Ticks) -> Owed {
         let label = self.label_of_waker();
         if label == NOBODY {
             return Owed::to(NOBODY, now);
@@ -53,7 +53,7 @@ impl ThreadState {
 
     /// Before a call is entered: looks at the waits whose second look is due. Returns what the thread has left last.
     #[inline(never)]
-    pub(super) fn look_before(&self, place: Place, id: CallId, call: &Call) -> LastExit {
+    pub(crate) fn look_before(&self, place: Place, id: CallId, call: &Call) -> LastExit {
         let just_left = self.stack.just_left(id);
         // A future is dropped right after its last poll, so there is no time then. A new call may have the number of
         // the dropped one.
@@ -178,7 +178,7 @@ impl ThreadState {
     /// end of the range is noted already.
     #[cold]
     #[inline(never)]
-    pub(super) fn infer_ended(&self, ended: &Ended, waited: u64, below: usize, call: CallId) {
+    pub(crate) fn infer_ended(&self, ended: &Ended, waited: u64, below: usize, call: CallId) {
         let Some(endings) = self.session.endings.make(self.index) else { return };
         let end = ended.end();
         let went_on = match call {
@@ -233,7 +233,7 @@ impl ThreadState {
     /// The second look at the ranges that ended around the end of this thread's last wait, if it is due.
     #[cold]
     #[inline(never)]
-    pub(super) fn look_again(&self, now: Ticks) {
+    pub(crate) fn look_again(&self, now: Ticks) {
         let (endings, values) = ((&self.session.endings, &self.session.clock), &self.session.values);
         let due = self.waits.coincidences.get().filter(|all| all.is_due(now)).zip(endings.0.of(self.index));
         if let Some((all, own)) = due {
@@ -250,7 +250,7 @@ impl ThreadState {
 
     /// Notes the end of a range, with `below` ranges below it and `off` ticks off the CPU: a wait may have been for it.
     #[inline]
-    pub(super) fn note_end(&self, ended: Ended, call: CallId, below: usize, off: u64) {
+    pub(crate) fn note_end(&self, ended: Ended, call: CallId, below: usize, off: u64) {
         if below == 0 && self.session.endings.are_asked_for() {
             self.note_asked_end(ended, call, off);
         }

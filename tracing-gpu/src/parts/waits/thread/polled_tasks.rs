@@ -1,13 +1,13 @@
 //! Polls of tokio's tasks, which tell how long calls were ready: see
-//! [`TaskWakes`](crate::session::task_wakes::TaskWakes).
+//! [`TaskWakes`](crate::parts::waits::session::task_wakes::TaskWakes).
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::ThreadState;
 use crate::clock::Ticks;
 use crate::parts::calls::session::Call;
-use crate::thread::waits::PolledTask;
-use crate::thread::woken::BY_TASK;
+use crate::parts::waits::thread::waits::PolledTask;
+use crate::parts::waits::thread::woken::BY_TASK;
+use crate::thread::state::ThreadState;
 
 impl ThreadState {
     /// Notes that a task of tokio is woken on this thread.
@@ -46,7 +46,7 @@ impl ThreadState {
     }
 
     /// The value of [`woken`](Self::woken) for a future without `follow`.
-    pub(super) fn without_follow(&self) -> Ticks {
+    pub(crate) fn without_follow(&self) -> Ticks {
         let is_in_task = || self.waits.followed.get().is_some_and(|followed| !followed.tasks.lock().is_empty());
         if self.session.task_wakes.any() && is_in_task() { BY_TASK } else { 0 }
     }

@@ -1,32 +1,34 @@
 //! Waits of calls, and their causes: told by wakers, or inferred.
 
+pub(crate) mod blocked;
+pub(crate) mod coincidence;
+pub(crate) mod values;
+
 use std::mem::take;
 
 use range_model::Summary;
 use range_model::stats::{Distribution, Keyed, Lean, Named, order};
 use range_model::summary::{Join as _, WaitStats};
 
-use super::coincidence;
-use super::cursor::Reader;
-use super::names::{Shown, label_shown};
-use super::part::{Part, Run};
-use super::times::quantiles;
-use super::values;
 use crate::clock::Rate;
+use crate::drain::cursor::Reader;
+use crate::drain::names::{Shown, label_shown};
+use crate::drain::part::{Part, Run};
+use crate::drain::times::quantiles;
 use crate::parts::calls::drain::by_name;
 use crate::parts::calls::drain::nodes::NodeCalls;
+use crate::parts::waits::session::owed::NOBODY;
+use crate::parts::waits::thread::coincidence::{Key, Sums};
+use crate::parts::waits::thread::waits::{Length, LengthChange, ValueSums, WaitSums, coarse, length_of};
 use crate::session::Names;
-use crate::session::owed::NOBODY;
 use crate::session::splits::Joined;
-use crate::thread::coincidence::{Key, Sums};
 use crate::thread::state::ThreadState;
-use crate::thread::waits::{Length, LengthChange, ValueSums, WaitSums, coarse, length_of};
 
 /// Sums by the labels of the waiter and of the cause.
 type WaitRows = Vec<([u32; 2], WaitSums)>;
 
 #[derive(Default)]
-pub(super) struct Waits {
+pub(crate) struct Waits {
     /// Waits of followed futures; the values of their causes; and how much shorter calls would be without each cause.
     told: WaitRows,
     values: Vec<([u32; 2], ValueSums)>,

@@ -1,4 +1,4 @@
-//! Events of tokio about its wakers, for [`TaskWakes`](crate::session::task_wakes::TaskWakes).
+//! Events of tokio about its wakers, for [`TaskWakes`](crate::parts::waits::session::task_wakes::TaskWakes).
 
 use tracing_core::Event;
 use tracing_core::field::{Field, Visit};
@@ -9,7 +9,7 @@ use crate::thread::engine::Engine;
 /// Whether this is an event of tokio about itself. If it wakes a task, notes it.
 #[cold]
 #[inline(never)]
-pub(super) fn event(engine: &'static Engine, event: &Event<'_>) -> bool {
+pub(crate) fn event(engine: &'static Engine, event: &Event<'_>) -> bool {
     if !is_of_tokio(event.metadata()) {
         return false;
     }

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 use crate::clock::Moment;
-use crate::session::owed::Owed;
+use crate::parts::waits::session::owed::Owed;
 
 /// In place of a time: the future is polled again, and was not woken.
 pub(crate) const NOT_WOKEN: Moment = 1;
@@ -12,10 +12,10 @@ pub(crate) const BY_TASK: Moment = 2;
 
 thread_local! {
     /// When it was woken, 0 where that is not known or a call has taken it; and by whom.
-    pub(super) static WOKEN: Cell<(Moment, Owed)> = const { Cell::new((0, Owed::NONE)) };
+    pub(crate) static WOKEN: Cell<(Moment, Owed)> = const { Cell::new((0, Owed::NONE)) };
 }
 
 /// Whether this thread polls a future that was woken before.
-pub(super) fn is_following() -> bool {
+pub(crate) fn is_following() -> bool {
     WOKEN.get().0 != 0
 }

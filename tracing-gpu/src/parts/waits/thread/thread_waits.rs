@@ -28,13 +28,13 @@ pub(crate) struct ThreadWaits {
 
 impl ThreadWaits {
     /// Another thread of the system has this state from now on.
-    pub(super) fn begin_thread(&self) {
+    pub(crate) fn begin_thread(&self) {
         self.set_last_long([0; 3]);
         self.coincidences.get().into_iter().for_each(|all| all.forget_waits());
     }
 
     /// A window begins.
-    pub(super) fn restart(&self) {
+    pub(crate) fn restart(&self) {
         if let Some(followed) = self.followed.get() {
             followed.waits.clear();
             followed.values.clear();
@@ -46,7 +46,7 @@ impl ThreadWaits {
     }
 
     /// A long range has ended with none around it.
-    pub(super) fn end_long(&self, ended: &Ended) {
+    pub(crate) fn end_long(&self, ended: &Ended) {
         self.set_last_long([ended.place.bits(), ended.entered, ended.end()]);
     }
 
@@ -55,20 +55,20 @@ impl ThreadWaits {
     }
 
     /// The last long range with none around it: its place, start and end.
-    pub(super) fn last_long(&self) -> (Place, [Ticks; 2]) {
+    pub(crate) fn last_long(&self) -> (Place, [Ticks; 2]) {
         let [place, start, end] = self.last_long.each_ref().map(|word| word.load(Relaxed));
         (Place::from_bits(place), [start, end])
     }
 
     /// An outermost range has ended.
-    pub(super) fn add_run(&self, ended: &Ended) {
+    pub(crate) fn add_run(&self, ended: &Ended) {
         let (_, [_, last]) = self.last_long();
         let is_long = last == ended.end();
         let ran = if is_long { 0 } else { self.ran_since_long.load(Relaxed) + ended.duration };
         self.ran_since_long.store(ran, Relaxed);
     }
 
-    pub(super) fn ran_since_long(&self) -> u64 {
+    pub(crate) fn ran_since_long(&self) -> u64 {
         self.ran_since_long.load(Relaxed)
     }
 }

@@ -3,21 +3,21 @@
 use range_model::stats::{Keyed, Lean, order};
 use range_model::summary::WaitStats;
 
-use super::names::label_shown;
 use crate::clock::Rate;
+use crate::drain::names::label_shown;
+use crate::parts::waits::session::asked_values::AskedValues;
+use crate::parts::waits::thread::waits::ValueSums;
 use crate::session::Names;
-use crate::session::asked_values::AskedValues;
-use crate::thread::waits::ValueSums;
 
 /// A value tells calls apart if it is so many times as frequent among the causes as among the waiters.
-pub(super) const TELLS: u64 = 2;
+pub(crate) const TELLS: u64 = 2;
 /// A claim needs so many waits.
 const WAITS: u64 = 10;
 /// A value that explains this part of what another one explains, and is rarer among the waiters, is the better one.
 const NEARLY: f64 = 0.9;
 
 /// Where calls waited for others of their own name: names the values of the calls that caused most of that time.
-pub(super) fn tell(
+pub(crate) fn tell(
     rows: &mut [WaitStats],
     sums: &[([u32; 2], ValueSums)],
     (names, asked): (&Names, &AskedValues),
@@ -51,7 +51,7 @@ fn is_telling(sums: &ValueSums, part_ns: u64, all_ns: u64) -> bool {
 
 /// The best of several values: among those that explain nearly the most, the rarest one among the waiters. `explained`
 /// returns how much a value explains, and how many waits its calls had and caused. Several values if both are equal.
-pub(super) fn most_telling<T: Copy>(mut all: Vec<T>, explained: impl Fn(&T) -> (f64, [u64; 2])) -> Vec<T> {
+pub(crate) fn most_telling<T: Copy>(mut all: Vec<T>, explained: impl Fn(&T) -> (f64, [u64; 2])) -> Vec<T> {
     let most = all.iter().map(|one| explained(one).0).fold(0.0, f64::max);
     all.retain(|one| explained(one).0 >= most * NEARLY);
     order::by_key(&mut all, |one| explained(one).1);

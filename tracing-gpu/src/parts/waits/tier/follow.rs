@@ -10,9 +10,9 @@ use parking_lot::Mutex;
 use pin_project_lite::pin_project;
 
 use crate::clock::{Moment, moment};
-use crate::session::owed::Owed;
+use crate::parts::waits::session::owed::Owed;
+use crate::parts::waits::thread::woken::NOT_WOKEN;
 use crate::thread::engine;
-use crate::thread::woken::NOT_WOKEN;
 
 /// Follows who wakes a future, and so how long its call is *ready*: woken, but not polled yet because all workers are
 /// busy. Without it that time counts as another wait.

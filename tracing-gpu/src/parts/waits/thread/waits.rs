@@ -9,9 +9,9 @@ use range_model::stats::{Keyed, Lean};
 use super::coincidence::keep_frequent;
 use crate::clock::Ticks;
 use crate::parts::calls::session::table::Calls;
+use crate::parts::waits::session::asked_values::AskedValues;
+use crate::parts::waits::session::owed::{Creditor, Owed};
 use crate::record::CallId;
-use crate::session::asked_values::AskedValues;
-use crate::session::owed::{Creditor, Owed};
 
 /// Pairs of names that one thread keeps.
 const MOST: usize = 4_096;

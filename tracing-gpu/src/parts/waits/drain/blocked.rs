@@ -8,8 +8,8 @@
 use range_model::RangeStyle;
 use range_model::stats::Keyed;
 
-use super::part::Nodes;
-use super::totals::{NodeTotals, ThreadRows};
+use crate::drain::part::Nodes;
+use crate::drain::totals::{NodeTotals, ThreadRows};
 use crate::parts::calls::drain::nodes::NodeCalls;
 use crate::session::catalog::{Node, ROOT};
 
@@ -33,7 +33,7 @@ struct Elsewhere {
 }
 
 /// Sets the blocked time of all nodes. `threads` are the rows of each thread.
-pub(super) fn add_blocked(catalog: &[Node], nodes: &mut Nodes, threads: &[ThreadRows<'_>]) {
+pub(crate) fn add_blocked(catalog: &[Node], nodes: &mut Nodes, threads: &[ThreadRows<'_>]) {
     for (node, ticks) in blocked(catalog, &nodes.totals, &nodes.calls, threads) {
         if let Some(node) = nodes.get_mut(node) {
             node.blocked = ticks;

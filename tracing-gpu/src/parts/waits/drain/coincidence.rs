@@ -5,12 +5,12 @@ use std::time::Duration;
 use range_model::stats::{Keyed, Lean, order};
 use range_model::summary::WaitStats;
 
-use super::names::label_shown;
 use super::values;
 use crate::clock::Rate;
+use crate::drain::names::label_shown;
+use crate::parts::waits::session::asked_values::AskedValues;
+use crate::parts::waits::thread::coincidence::{By, CERTAIN, Key, LATE, Sums, WINDOWS};
 use crate::session::Names;
-use crate::session::asked_values::AskedValues;
-use crate::thread::coincidence::{By, CERTAIN, Key, LATE, Sums, WINDOWS};
 use crate::thresholds::LONG_WAIT;
 
 /// A claim needs so many moments at which waits ended, this percentage of them right after it, and this one of the
@@ -67,7 +67,7 @@ impl Claim {
     }
 }
 
-pub(super) fn inferred(rows: &[(Key, Sums)], (names, asked): (&Names, &AskedValues), rate: Rate) -> Vec<WaitStats> {
+pub(crate) fn inferred(rows: &[(Key, Sums)], (names, asked): (&Names, &AskedValues), rate: Rate) -> Vec<WaitStats> {
     let mut all: Keyed<u32, Keyed<Key, Sums>> = Keyed::default();
     for (key, sums) in rows {
         all.row(key.waiter).row(*key).add(sums);
@@ -217,8 +217,8 @@ fn is_surprise(after: &Sums, hit: f64, moments: u64) -> bool {
 mod tests {
     use super::*;
     use crate::clock::Clock;
-    use crate::session::endings::AllEndings;
-    use crate::thread::coincidence::{Coincidences, Waiter};
+    use crate::parts::waits::session::endings::AllEndings;
+    use crate::parts::waits::thread::coincidence::{Coincidences, Waiter};
 
     const TIME: u64 = 1 << 24;
 

@@ -1,0 +1,6 @@
+//! TODO crate::parts::waits::session
+
+pub(crate) mod asked_values;
+pub(crate) mod endings;
+pub(crate) mod owed;
+pub(crate) mod task_wakes;
