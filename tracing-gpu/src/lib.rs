@@ -192,11 +192,6 @@ mod session;
 #[cfg(unix)]
 mod signals;
 mod span;
-#[cfg(feature = "cuda")]
-mod stream;
-#[cfg(not(feature = "cuda"))]
-#[path = "stream/disabled.rs"]
-mod stream;
 mod sync;
 mod thread;
 mod thresholds;
@@ -210,6 +205,8 @@ pub mod metrics {
     pub use range_report::export::{MOST_ROWS, Metrics, openmetrics, prometheus};
 }
 
+#[cfg(feature = "cuda")]
+pub use crate::parts::streams::device::{AsStream, OnStream, RawStream, WithStream, stream_id, with_stream};
 pub use crate::parts::waits::tier::follow::{Follow, follow};
 pub use config::{ConfigError, Domain, Gpu, Output, Parents};
 #[cfg(all(target_os = "linux", feature = "command"))]
@@ -266,8 +263,6 @@ pub use range_report::{FindingKinds, RenderOptions, Report, SummaryExt, TableSty
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"), feature = "command"))]
 #[doc(hidden)]
 pub use sampler::RunSampler;
-#[cfg(feature = "cuda")]
-pub use stream::{AsStream, OnStream, RawStream, WithStream, stream_id, with_stream};
 pub use tier::layer::GpuLayer;
 pub use tier::subscriber::GpuSubscriber;
 #[cfg(feature = "injection")]

@@ -16,10 +16,10 @@ use crate::clock::Ticks;
 #[cfg(feature = "cuda")]
 use crate::collector::ActivityTotals;
 use crate::parts::calls::thread::call_row::CallCopy;
+#[cfg(feature = "cuda")]
+use crate::parts::streams::device::{StreamRow, StreamRowKey, StreamTime};
 use crate::parts::waits::thread::waits::{Length, LengthChange, ValueSums, WaitSums};
 use crate::record::{Ended, RangeKey};
-#[cfg(feature = "cuda")]
-use crate::stream::{StreamRow, StreamRowKey, StreamTime};
 use crate::thread::row::RowCopy;
 use crate::thread::state::ThreadState;
 
@@ -116,12 +116,12 @@ impl<'a> Reader<'a> {
 
     /// The number of the first time of a row of stream times that was not read yet.
     #[cfg(feature = "cuda")]
-    pub(super) fn first_time(&self, key: &StreamRowKey) -> u64 {
+    pub(crate) fn first_time(&self, key: &StreamRowKey) -> u64 {
         self.0.as_ref().and_then(|cursor| cursor.streams.get(key)).map_or(0, |before| before.times.count)
     }
 
     #[cfg(feature = "cuda")]
-    pub(super) fn streams(&mut self, rows: Vec<StreamRow>) -> Vec<StreamRow> {
+    pub(crate) fn streams(&mut self, rows: Vec<StreamRow>) -> Vec<StreamRow> {
         let Some(cursor) = &mut self.0 else { return rows };
         let since = |(stream, node, range, time): StreamRow| {
             let time = time.since(cursor.streams.row((stream, node, range)));

@@ -24,12 +24,10 @@ mod recursion;
 #[cfg(all(target_os = "linux", feature = "command"))]
 mod row_file_summary;
 pub(crate) mod rows;
-#[cfg(feature = "cuda")]
-mod streams;
 pub(crate) mod threads;
 pub(crate) mod times;
 pub(crate) mod totals;
-mod tree;
+pub(crate) mod tree;
 
 use std::time::Duration;
 
@@ -87,7 +85,7 @@ fn parts(
     #[cfg(feature = "cuda")]
     {
         if session.gpu {
-            parts.push(Box::new(streams::Streams::new(session, patience)));
+            parts.push(Box::new(crate::parts::streams::drain::Streams::new(session, patience)));
         }
         if let Some(collector) = collector {
             parts.push(Box::new(gpu::Gpu::new(collector, session)));

@@ -15,7 +15,7 @@ use crate::session::Names;
 use crate::session::catalog::ROOT;
 use crate::thread::row::RowCopy;
 
-pub(super) fn count<T>(items: impl Iterator<Item = T>) -> u64 {
+pub(crate) fn count<T>(items: impl Iterator<Item = T>) -> u64 {
     items.count() as u64
 }
 

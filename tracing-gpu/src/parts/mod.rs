@@ -2,4 +2,5 @@
 
 pub(crate) mod batches;
 pub(crate) mod calls;
+pub(crate) mod streams;
 pub(crate) mod waits;

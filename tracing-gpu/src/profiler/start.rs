@@ -19,6 +19,7 @@ use super::phase::EndingPhase;
 use crate::collector::Collector;
 use crate::config::{Config, Gpu};
 use crate::outputs;
+use crate::parts::streams::device as stream;
 use crate::process;
 use crate::recorder::Recorder;
 use crate::row_file::RowFile;
@@ -26,7 +27,6 @@ use crate::sampler::Sampler;
 use crate::session::SessionOptions;
 use crate::session::catalog::Limits;
 use crate::session::tape_room::TapeRoom;
-use crate::stream;
 use crate::thread::engine::{self, Engine};
 #[cfg(feature = "foreign")]
 use crate::tier;

@@ -111,12 +111,12 @@ impl Remembered {
     }
 
     /// The stream that a parent of a cached span names; 0 for none.
-    pub(super) fn stream(&self, id: u64) -> StreamId {
+    pub(crate) fn stream(&self, id: u64) -> StreamId {
         self.streams[id as usize % SPANS].load(Relaxed)
     }
 
     /// Stores the stream for each new span, once any span has named a stream. Before, all are 0.
-    pub(super) fn inherit_stream(&self, id: u64, stream: StreamId) {
+    pub(crate) fn inherit_stream(&self, id: u64, stream: StreamId) {
         self.streams[id as usize % SPANS].store(stream, Relaxed);
     }
 

@@ -37,12 +37,12 @@ use super::state::ThreadState;
 use super::tape::Record;
 use crate::chunked::Chunked;
 use crate::clock::Moment;
+use crate::parts::streams::device as stream;
 use crate::parts::waits::session::owed::{NOBODY, Owed};
 use crate::parts::waits::thread::woken::WOKEN;
 use crate::process;
 use crate::session::gate::FINISHED;
 use crate::session::{Session, SessionOptions};
-use crate::stream;
 
 /// The largest number of ended threads' open ranges that are remembered with their thread. Of further ranges only the
 /// name is remembered.

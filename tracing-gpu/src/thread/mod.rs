@@ -26,7 +26,6 @@ mod note_line;
 pub(crate) mod notes;
 pub(crate) mod number;
 pub(crate) mod numbers;
-mod open_pairs;
 #[cfg(feature = "injection")]
 pub(crate) mod openacc;
 pub(crate) mod raw_fields;

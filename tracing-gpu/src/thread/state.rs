@@ -19,7 +19,6 @@ use super::helper::Helper;
 use super::known::{Known, Lookup};
 use super::launch_log::LaunchLog;
 use super::numbers::Numbers;
-use super::open_pairs::OpenPairs;
 #[cfg(feature = "injection")]
 use super::openacc::OpenAccLog;
 use super::row::{Row, RowIdentity};
@@ -30,6 +29,7 @@ use super::tape::{Record, Tape};
 use crate::clock::Ticks;
 use crate::parts::calls::session::table::Spare;
 use crate::parts::calls::thread::call_row::CallRow;
+use crate::parts::streams::thread::open_pairs::OpenPairs;
 use crate::parts::waits::thread::thread_waits::ThreadWaits;
 use crate::record::{CallId, Ended, OnCpu, Place, RangeKey};
 use crate::session::{NvtxRange, Session};
@@ -48,7 +48,6 @@ mod launches;
 mod new;
 mod recording;
 mod spans;
-mod streams;
 #[cfg(all(test, target_pointer_width = "64", feature = "cuda"))]
 mod tests;
 
@@ -87,7 +86,7 @@ pub(crate) struct ThreadState {
     pub(crate) slab: Slab,
     pub(crate) children: Children,
     pub(crate) remembered: Remembered,
-    pub(super) pairs: OpenPairs,
+    pub(crate) pairs: OpenPairs,
     pub(crate) window: RowsWindow,
     pub(crate) known: Mutex<Known>,
     /// Ranges that were exited on other threads, with the times.

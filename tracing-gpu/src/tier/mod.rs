@@ -20,10 +20,10 @@ use std::sync::Arc;
 
 use tracing_core::{Event, Metadata, span};
 
+use crate::parts::streams::device as stream;
 use crate::record::{CallId, Place, StreamId, Unnamed};
 use crate::session::catalog::ROOT;
 use crate::span::values::SpanValues;
-use crate::stream;
 use crate::thread::engine::Engine;
 use crate::thread::numbers::{Created, NewSpan};
 use crate::thread::row::Row;

@@ -5,10 +5,10 @@ use range_model::RangeStyle;
 use super::ThreadState;
 use crate::clock::{Ticks, read_counter};
 use crate::parts::calls::session::{Call, LastExit};
+use crate::parts::streams::device::{self as stream, StartedPair};
 use crate::record::{CallId, Place, RangeKey, StreamId};
 use crate::span::fields::Fields;
 use crate::span::values::{Changing, SpanValues};
-use crate::stream::{self, StartedPair};
 use crate::thread::numbers::Created;
 
 /// Entries. Places belong to this thread.
@@ -95,7 +95,7 @@ impl ThreadState {
     /// Continues after the start was recorded on a stream, if it was. Returns the start of the range; `None` if the
     /// stack was full, so that it is not open.
     #[inline(never)]
-    pub(super) fn enter_begun(
+    pub(crate) fn enter_begun(
         &self,
         span: u64,
         place: Place,

@@ -15,6 +15,7 @@ use parking_lot::Mutex;
 use super::ThreadState;
 use crate::chunked::Chunked;
 use crate::parts::calls::session::table::Spare;
+use crate::parts::streams::thread::open_pairs::OpenPairs;
 use crate::parts::waits::thread::thread_waits::ThreadWaits;
 use crate::process;
 use crate::row_file::Lost;
@@ -25,7 +26,6 @@ use crate::thread::launch_log::LaunchLog;
 #[cfg(feature = "cuda")]
 use crate::thread::notes::Notes;
 use crate::thread::numbers::Numbers;
-use crate::thread::open_pairs::OpenPairs;
 use crate::thread::row::Row;
 use crate::thread::rows::{CallRows, FIRST_ROWS, Rows};
 use crate::thread::slab::{END, Slab};

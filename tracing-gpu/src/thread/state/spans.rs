@@ -90,7 +90,7 @@ impl ThreadState {
     /// The place for an entry of a span with this place and call (0 for none): below the innermost open range, unless
     /// that range's node is the same or a descendant. Counts the use of the span there.
     #[inline]
-    pub(super) fn place_of_entry(&self, place: Place, call: CallId) -> Place {
+    pub(crate) fn place_of_entry(&self, place: Place, call: CallId) -> Place {
         let top = self.stack.top();
         let elsewhere = top.filter(|top| top.place().node() != place.parent());
         let entered = elsewhere.map_or(place, |top| self.place_elsewhere(place, call, top));

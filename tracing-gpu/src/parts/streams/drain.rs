@@ -5,17 +5,17 @@ use std::time::Duration;
 use range_model::stats::{Keyed, Lean, Named, order};
 use range_model::{Losses, StreamStats, Summary, TreeNode};
 
-use super::cursor::Reader;
-use super::names::{Shown, label_shown, label_text};
-use super::part::{Nodes, Part, Run};
-use super::times::times;
-use super::tree::count;
 use crate::clock::Rate;
+use crate::drain::cursor::Reader;
+use crate::drain::names::{Shown, label_shown, label_text};
+use crate::drain::part::{Nodes, Part, Run};
+use crate::drain::times::times;
+use crate::drain::tree::count;
+use crate::parts::streams::device::{self as stream, StreamRow, StreamTime};
 use crate::session::splits::Joined;
 use crate::session::{Names, Session};
-use crate::stream::{self, StreamRow, StreamTime};
 
-pub(super) struct Streams {
+pub(crate) struct Streams {
     session: &'static Session,
     rows: Vec<StreamRow>,
     /// Nanoseconds by node.
@@ -25,7 +25,7 @@ pub(super) struct Streams {
 impl Streams {
     /// Waits until the GPU has reached the events on named streams, at most for `patience`. The measured threads
     /// continue. Times that a window does not wait for are in the next one.
-    pub(super) fn new(session: &'static Session, patience: Option<Duration>) -> Self {
+    pub(crate) fn new(session: &'static Session, patience: Option<Duration>) -> Self {
         stream::read_all(patience);
         Self { session, rows: Vec::new(), totals: Keyed::default() }
     }

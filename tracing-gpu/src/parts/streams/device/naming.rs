@@ -34,7 +34,7 @@ thread_local! {
 
 /// Names a stream that lives as long as its last `Arc`; a default stream lives as long as its context.
 #[cfg(any(test, feature = "cudarc"))]
-pub(super) fn name<C: Owned + 'static, S: Owned + 'static>(
+pub(crate) fn name<C: Owned + 'static, S: Owned + 'static>(
     (context, context_alive): (Handle, &Arc<C>),
     (handle, alive): (Handle, &Arc<S>),
 ) -> StreamId {
@@ -50,7 +50,7 @@ fn downgrade<T: Owned + 'static>(held: &Arc<T>) -> Weak<dyn Owned> {
 }
 
 /// Names a stream that the caller keeps alive.
-pub(super) fn name_raw(context: Handle, stream: Handle) -> StreamId {
+pub(crate) fn name_raw(context: Handle, stream: Handle) -> StreamId {
     register(context, None, stream, OwnerKind::Caller)
 }
 

@@ -44,7 +44,7 @@ impl StartedPair {
 
 /// Records the start of a range on a stream. `None` where that cannot be: counted.
 #[inline]
-pub(super) fn begin(totals: &'static StreamTotals, id: StreamId) -> Option<StartedPair> {
+pub(crate) fn begin(totals: &'static StreamTotals, id: StreamId) -> Option<StartedPair> {
     let driver = Driver::get().ok()?; // the footer gives the reason
     let next = scope::lane(totals, id).and_then(|(stream, lane)| Some((stream, lane?.start()?)));
     let (stream, events) = match next {
@@ -62,7 +62,7 @@ pub(super) fn begin(totals: &'static StreamTotals, id: StreamId) -> Option<Start
 
 /// Records the end of a range and queues the pair to be read.
 #[inline]
-pub(super) fn end(started: StartedPair, target: Target) {
+pub(crate) fn end(started: StartedPair, target: Target) {
     let Ok(driver) = Driver::get() else { return };
     let StartedPair { stream, events } = started;
     let Some((stream, lane)) = scope::lane(target.totals, stream) else { return };
@@ -173,7 +173,7 @@ fn queue(driver: &Driver, stream: &NamedStream, pair: RecordedPair) {
 }
 
 /// Returns a pair whose range will not end.
-pub(super) fn abandon(started: StartedPair) {
+pub(crate) fn abandon(started: StartedPair) {
     if forks::is_child() {
         return;
     }

@@ -47,7 +47,7 @@ pub(crate) fn stream_facts() -> Vec<(String, u64)> {
 }
 
 /// Lines for the footer: the devices, or the reason why nothing was timed. Empty if no stream was named.
-pub(super) fn notes(totals: &StreamTotals) -> Vec<String> {
+pub(crate) fn notes(totals: &StreamTotals) -> Vec<String> {
     if named::all().next().is_none() {
         return Vec::new();
     }

@@ -22,7 +22,7 @@ use crate::record::StreamId;
 const READ_EVERY: usize = 64;
 
 /// Returns the lane that a scope has borrowed from its stream.
-pub(super) fn leave(stream: &NamedStream, lane: &Lane) {
+pub(crate) fn leave(stream: &NamedStream, lane: &Lane) {
     let Ok(driver) = Driver::get() else { return };
     let mut queue = stream.queue.lock();
     queue.take_back(lane);
@@ -34,7 +34,7 @@ pub(super) fn leave(stream: &NamedStream, lane: &Lane) {
 
 /// Reads the pairs of a stream that only its queue holds, then releases the stream and the queue's memory. Returns
 /// false if it must be tried again, because the stream is in use or its work has not finished.
-pub(super) fn retire(stream: &NamedStream) -> bool {
+pub(crate) fn retire(stream: &NamedStream) -> bool {
     let Some(holders) = stream.owner.holders() else { return true };
     let queue = stream.queue.try_lock().filter(|queue| holders <= usize::from(queue.is_holding()));
     let Some(mut queue) = queue else { return false };
@@ -55,7 +55,7 @@ pub(super) fn retire(stream: &NamedStream) -> bool {
 }
 
 /// Reads finished pairs if it is time to. Then drops and counts pairs beyond the limit. Returns whether it was time.
-pub(super) fn read_in_time(driver: &Driver, stream: &NamedStream, queue: &mut Queue) -> bool {
+pub(crate) fn read_in_time(driver: &Driver, stream: &NamedStream, queue: &mut Queue) -> bool {
     let is_time = queue.is_time_to_read(READ_EVERY) || queue.is_over();
     if is_time {
         read_finished(driver, stream, queue);
@@ -74,13 +74,13 @@ fn reachable() -> impl Iterator<Item = &'static NamedStream> {
 }
 
 /// Reads all pairs recorded so far, and waits for them.
-pub(super) fn read_all() {
+pub(crate) fn read_all() {
     // If no stream was named, the driver is not even loaded.
     reachable().for_each(|stream| _ = Driver::get().map(|driver| read_stream(driver, stream)));
 }
 
 /// [`read_all`] at the end of the process: gives up on pairs that do not finish in this time.
-pub(super) fn read_within(patience: Duration) {
+pub(crate) fn read_within(patience: Duration) {
     let is_left = |stream: &'static NamedStream| {
         let Ok(driver) = Driver::get() else { return false };
         let mut queue = stream.queue.lock();
@@ -127,7 +127,7 @@ fn read_stream(driver: &Driver, stream: &NamedStream) {
 }
 
 /// Number of recorded but unread pairs in a profiler's window.
-pub(super) fn pending(totals: &StreamTotals) -> u64 {
+pub(crate) fn pending(totals: &StreamTotals) -> u64 {
     let is_meant =
         |pair: &&RecordedPair| std::ptr::eq(pair.target.totals, totals) && pair.target.window == totals.window();
     let of_stream = |stream: &NamedStream| {
@@ -139,7 +139,7 @@ pub(super) fn pending(totals: &StreamTotals) -> u64 {
 }
 
 /// Counts one start less, because its end was not recorded.
-pub(super) fn close(driver: &Driver, stream: &NamedStream, events: Option<EventPair>) {
+pub(crate) fn close(driver: &Driver, stream: &NamedStream, events: Option<EventPair>) {
     let mut queue = stream.queue.lock();
     queue.give_back(events);
     queue.close();

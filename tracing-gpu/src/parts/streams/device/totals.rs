@@ -48,10 +48,10 @@ impl StreamTime {
 pub(crate) struct StreamTotals {
     /// Start of the profiler's window. Changes while `rows` are locked.
     window: AtomicU64,
-    pub(super) losses: EventLosses,
+    pub(crate) losses: EventLosses,
     rows: Mutex<StreamRows>,
     /// Memory for single times.
-    pub(super) budget: Arc<Budget>,
+    pub(crate) budget: Arc<Budget>,
 }
 
 impl StreamTotals {
@@ -60,12 +60,12 @@ impl StreamTotals {
     }
 
     /// Start of the profiler's window.
-    pub(super) fn window(&self) -> Ticks {
+    pub(crate) fn window(&self) -> Ticks {
         self.window.load(Relaxed)
     }
 
     /// Locks the rows. A span's callback does so only to add pairs that it has read.
-    pub(super) fn lock(&self) -> MutexGuard<'_, StreamRows> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, StreamRows> {
         self.rows.lock()
     }
 
@@ -95,12 +95,12 @@ impl StreamTotals {
 #[cfg(test)]
 impl StreamTotals {
     /// The totals of one more profiler.
-    pub(super) fn leak() -> &'static Self {
+    pub(crate) fn leak() -> &'static Self {
         Box::leak(Box::new(Self::new(0, Arc::new(Budget::new(0)))))
     }
 
     /// The totals of the profiler that most tests use.
-    pub(super) fn shared() -> &'static Self {
+    pub(crate) fn shared() -> &'static Self {
         static SHARED: std::sync::OnceLock<&StreamTotals> = std::sync::OnceLock::new();
         SHARED.get_or_init(Self::leak)
     }
@@ -108,17 +108,17 @@ impl StreamTotals {
 
 /// How many entries, exits and pairs were lost in the window, by reason.
 #[derive(Debug, Default)]
-pub(super) struct EventLosses {
+pub(crate) struct EventLosses {
     /// Entries or exits during a capture of their stream.
-    pub(super) captured: AtomicU64,
+    pub(crate) captured: AtomicU64,
     /// Entries or exits on a destroyed stream, or refused by the driver.
-    pub(super) refused: AtomicU64,
+    pub(crate) refused: AtomicU64,
     /// Pairs beyond the limit on waiting pairs.
-    pub(super) dropped: AtomicU64,
+    pub(crate) dropped: AtomicU64,
     /// Pairs that could not be read: their context failed or is gone.
-    pub(super) unreadable: AtomicU64,
+    pub(crate) unreadable: AtomicU64,
     /// The driver's last error for `refused` or `unreadable`; 0 for none.
-    pub(super) last_error: AtomicI32,
+    pub(crate) last_error: AtomicI32,
 }
 
 impl EventLosses {
@@ -130,7 +130,7 @@ impl EventLosses {
     }
 
     /// Counts an event that was not recorded, because of this error or, without one, because the stream captures.
-    pub(super) fn count_unrecorded(&self, error: Option<CudaError>) {
+    pub(crate) fn count_unrecorded(&self, error: Option<CudaError>) {
         match error {
             Some(error) => self.count(&self.refused, error),
             None => _ = self.captured.fetch_add(1, Relaxed),
@@ -138,7 +138,7 @@ impl EventLosses {
     }
 
     /// Counts a pair that could not be read.
-    pub(super) fn count_unreadable(&self, error: CudaError) {
+    pub(crate) fn count_unreadable(&self, error: CudaError) {
         self.count(&self.unreadable, error);
     }
 
@@ -150,10 +150,10 @@ impl EventLosses {
 
 /// The identity of a pair's row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct StreamKey {
-    pub(super) stream: StreamId,
-    pub(super) node: u32,
-    pub(super) range: RangeKey,
+pub(crate) struct StreamKey {
+    pub(crate) stream: StreamId,
+    pub(crate) node: u32,
+    pub(crate) range: RangeKey,
 }
 
 impl Hash for StreamKey {
@@ -169,7 +169,7 @@ const NEAR: usize = 32;
 
 /// All rows. Adding to warm rows allocates nothing but samples.
 #[derive(Debug, Default)]
-pub(super) struct StreamRows {
+pub(crate) struct StreamRows {
     rows: Vec<TotalsRow>,
     /// Index in `rows` by key.
     index: Keyed<StreamKey, usize>,
@@ -188,7 +188,7 @@ struct TotalsRow {
 impl StreamRows {
     /// Adds the times of some instances of one row. Times up to `floor` count as empty.
     #[inline]
-    pub(super) fn add(&mut self, key: StreamKey, times: &[u64], floor: u64, budget: &Budget) {
+    pub(crate) fn add(&mut self, key: StreamKey, times: &[u64], floor: u64, budget: &Budget) {
         let near = key.node as usize % NEAR;
         let index = match self.near.get(near) {
             Some(&index) if self.rows.get(index).is_some_and(|row| row.key == key) => index,

@@ -9,14 +9,14 @@ use super::pair::{EventPair, RecordedPair, Target};
 use super::totals::StreamTotals;
 
 /// The largest number of waiting pairs of one stream. Further pairs are dropped, the newest first, and counted.
-pub(super) const PENDING: usize = 16_384;
+pub(crate) const PENDING: usize = 16_384;
 /// Number of pairs that a stream takes from its context at once, or creates if the context has no spare ones.
-pub(super) const BATCH: usize = 32;
+pub(crate) const BATCH: usize = 32;
 
 /// The pairs of one stream.
 #[derive(Default)]
 #[repr(align(64))] // so that its lock shares no cache line with the fields of the stream that entries and exits read
-pub(super) struct Queue {
+pub(crate) struct Queue {
     /// Unused pairs, the most recently used on top.
     spare: Vec<EventPair>,
     /// Starts minus ends, including those about to be recorded, except the ones that lent lanes count. Negative if
@@ -37,7 +37,7 @@ pub(super) struct Queue {
 }
 
 /// The stream has been destroyed.
-pub(super) struct Gone;
+pub(crate) struct Gone;
 
 impl Queue {
     /// Keeps the stream alive for the next pair.
@@ -49,7 +49,7 @@ impl Queue {
     }
 
     /// Counts one more start, and returns its events, if there are spare ones.
-    pub(super) fn open(&mut self, owner: &StreamOwner) -> Result<Option<EventPair>, Gone> {
+    pub(crate) fn open(&mut self, owner: &StreamOwner) -> Result<Option<EventPair>, Gone> {
         self.hold(owner)?;
         self.open += 1;
         if self.spare.is_empty() {
@@ -60,7 +60,7 @@ impl Queue {
 
     /// [`open`](Self::open) in the lane of a scope, and fills the lane with spare events. Only for the owner of the
     /// lane.
-    pub(super) fn open_in(&mut self, owner: &StreamOwner, lane: &Lane) -> Result<Option<EventPair>, Gone> {
+    pub(crate) fn open_in(&mut self, owner: &StreamOwner, lane: &Lane) -> Result<Option<EventPair>, Gone> {
         if let Some(events) = lane.start() {
             return Ok(Some(events)); // left over from the scope that had the lane before
         }
@@ -75,7 +75,7 @@ impl Queue {
     }
 
     /// Lends a lane to a scope, which keeps the stream alive.
-    pub(super) fn lend(&mut self, owner: &StreamOwner, totals: &'static StreamTotals) -> Result<&'static Lane, Gone> {
+    pub(crate) fn lend(&mut self, owner: &StreamOwner, totals: &'static StreamTotals) -> Result<&'static Lane, Gone> {
         self.hold(owner)?;
         self.lent += 1;
         if let Some(lane) = self.lanes.iter().find(|lane| lane.lend(totals)) {
@@ -88,21 +88,21 @@ impl Queue {
     }
 
     /// Takes a lane back when its scope ends. Only for the owner of the lane.
-    pub(super) fn take_back(&mut self, lane: &Lane) {
+    pub(crate) fn take_back(&mut self, lane: &Lane) {
         self.take_in(lane);
         self.open += i64::from(lane.take_back());
         self.lent = self.lent.saturating_sub(1);
     }
 
     /// Takes over the pairs in a lane.
-    pub(super) fn take_in(&mut self, lane: &Lane) {
+    pub(crate) fn take_in(&mut self, lane: &Lane) {
         let before = self.pairs.len();
         lane.take_out(|pair| self.pairs.push(pair));
         self.ends += self.pairs.len() - before;
     }
 
     /// Takes over the pairs in all lanes of the stream.
-    pub(super) fn take_in_all(&mut self) {
+    pub(crate) fn take_in_all(&mut self) {
         for index in 0..self.lanes.len() {
             if let Some(&lane) = self.lanes.get(index) {
                 self.take_in(lane);
@@ -111,7 +111,7 @@ impl Queue {
     }
 
     /// Gives a lane events for its next starts. Only for the owner of the lane.
-    pub(super) fn fill(&mut self, lane: &Lane) {
+    pub(crate) fn fill(&mut self, lane: &Lane) {
         lane.refill(&mut self.spare);
     }
 
@@ -123,12 +123,12 @@ impl Queue {
     }
 
     /// Counts one start less: its pair has ended or was abandoned.
-    pub(super) fn close(&mut self) {
+    pub(crate) fn close(&mut self) {
         self.open -= 1;
     }
 
     /// Whether there were enough ends since this last returned true, so that finished pairs should be read.
-    pub(super) fn is_time_to_read(&mut self, every: usize) -> bool {
+    pub(crate) fn is_time_to_read(&mut self, every: usize) -> bool {
         let is_time = self.ends >= every;
         if is_time {
             self.ends = 0;
@@ -137,18 +137,18 @@ impl Queue {
     }
 
     /// Adds a pair.
-    pub(super) fn push(&mut self, pair: RecordedPair) {
+    pub(crate) fn push(&mut self, pair: RecordedPair) {
         self.ends += 1;
         self.pairs.push(pair);
     }
 
     /// Whether too many pairs wait.
-    pub(super) fn is_over(&self) -> bool {
+    pub(crate) fn is_over(&self) -> bool {
         self.len() > PENDING
     }
 
     /// Drops pairs beyond the limit, the newest first.
-    pub(super) fn drop_newest(&mut self, mut dropped: impl FnMut(&Target)) {
+    pub(crate) fn drop_newest(&mut self, mut dropped: impl FnMut(&Target)) {
         while self.is_over() {
             let Some(pair) = self.pairs.pop() else { return };
             self.spare.push(pair.events);
@@ -157,23 +157,23 @@ impl Queue {
     }
 
     /// Takes back free pairs.
-    pub(super) fn give_back(&mut self, events: impl IntoIterator<Item = EventPair>) {
+    pub(crate) fn give_back(&mut self, events: impl IntoIterator<Item = EventPair>) {
         self.spare.extend(events);
     }
 
     /// Number of waiting pairs.
     #[inline]
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.pairs.len() - self.read
     }
 
     /// The waiting pairs, in order of arrival.
-    pub(super) fn waiting(&self) -> &[RecordedPair] {
+    pub(crate) fn waiting(&self) -> &[RecordedPair] {
         self.pairs.get(self.read..).unwrap_or_default()
     }
 
     /// Removes the oldest `count` pairs, which have been read.
-    pub(super) fn done(&mut self, count: usize) {
+    pub(crate) fn done(&mut self, count: usize) {
         let done = self.pairs.iter().skip(self.read).take(count);
         self.spare.extend(done.map(|pair| pair.events));
         self.read = (self.read + count).min(self.pairs.len());
@@ -184,23 +184,23 @@ impl Queue {
     }
 
     /// Whether it keeps the stream alive.
-    pub(super) fn is_holding(&self) -> bool {
+    pub(crate) fn is_holding(&self) -> bool {
         self.alive.is_some()
     }
 
     /// Frees the memory of an [idle](Self::idle) queue whose stream nobody can use any more.
-    pub(super) fn end(&mut self) {
+    pub(crate) fn end(&mut self) {
         (self.spare, self.lanes, self.pairs) = (Vec::new(), Vec::new(), Vec::new());
     }
 
     /// A copy of its hold on the stream.
-    pub(super) fn alive(&self) -> Option<Alive> {
+    pub(crate) fn alive(&self) -> Option<Alive> {
         self.alive.clone()
     }
 
     /// Takes its hold on the stream if nothing needs it any more; the caller must release it outside of the lock. The
     /// spare events then go to the context, for any of its streams.
-    pub(super) fn idle(&mut self, owner: &StreamOwner) -> Option<Alive> {
+    pub(crate) fn idle(&mut self, owner: &StreamOwner) -> Option<Alive> {
         if self.lent > 0 || self.open > 0 || self.len() > 0 {
             return None;
         }

@@ -6,8 +6,8 @@
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use crate::chunked::Chunked;
+use crate::parts::streams::device::{self as stream, StartedPair, StreamTotals};
 use crate::record::{Place, RangeKey};
-use crate::stream::{self, StartedPair, StreamTotals};
 use crate::thread::stack::Left;
 use range_model::RangeStyle;
 
@@ -15,15 +15,15 @@ use range_model::RangeStyle;
 /// takes over its state. The number and the outermost pair share one cache line.
 #[derive(Debug)]
 #[repr(C, align(64))]
-pub(super) struct OpenPairs {
-    pub(super) count: AtomicUsize,
-    pub(super) open: Chunked<OpenPair, 16>,
+pub(crate) struct OpenPairs {
+    pub(crate) count: AtomicUsize,
+    pub(crate) open: Chunked<OpenPair, 16>,
 }
 
 /// The data that the end of a range needs.
 #[derive(Debug)]
 #[repr(C)]
-pub(super) struct OpenPair {
+pub(crate) struct OpenPair {
     /// The place of the range, and its name and category, which are probably those of the next range here.
     place: AtomicU64,
     label: AtomicU32,
@@ -95,14 +95,14 @@ impl OpenPair {
 impl OpenPairs {
     /// Whether an exit has to look for a pair.
     #[inline]
-    pub(super) fn any(&self) -> bool {
+    pub(crate) fn any(&self) -> bool {
         self.count.load(Relaxed) > 0
     }
 
     /// Keeps the start of the innermost range, which has `below` ranges below it. `key` finds the name and category of
     /// its place.
     #[inline]
-    pub(super) fn keep(
+    pub(crate) fn keep(
         &self,
         below: usize,
         place: Place,
@@ -124,7 +124,7 @@ impl OpenPairs {
     /// Records the end of the range that has just left the top of the stack, with `below` ranges below it, if it is
     /// timed. Returns whether it was.
     #[inline]
-    pub(super) fn end_top(&self, below: usize, totals: &'static StreamTotals) -> bool {
+    pub(crate) fn end_top(&self, below: usize, totals: &'static StreamTotals) -> bool {
         let Some(innermost) = self.count.load(Relaxed).checked_sub(1) else { return false };
         // Pairs are in order of their ranges: the pair of the top range is the last one, or there is none.
         let is_its = |open: &OpenPair| open.below() == below;
@@ -137,7 +137,7 @@ impl OpenPairs {
 
     /// Records the end of a range that was exited below others, if it is timed. Abandons the pairs of ranges that ended
     /// elsewhere.
-    pub(super) fn end_below(&self, left: &Left, totals: &'static StreamTotals) {
+    pub(crate) fn end_below(&self, left: &Left, totals: &'static StreamTotals) {
         let below = |index| self.open.get(index).map(OpenPair::below);
         let all = || (0..self.count.load(Relaxed)).rev();
         if let Some(index) = all().find(|&index| below(index) == Some(left.exited)) {
@@ -149,14 +149,14 @@ impl OpenPairs {
         }
     }
 
-    pub(super) fn end_all(&self, totals: &'static StreamTotals) {
+    pub(crate) fn end_all(&self, totals: &'static StreamTotals) {
         while let Some(last) = self.count.load(Relaxed).checked_sub(1) {
             self.end(last, totals);
         }
     }
 
     /// Drops the pairs of ended ranges, found by the number of ranges below them.
-    pub(super) fn abandon(&self, is_gone: impl Fn(usize) -> bool) {
+    pub(crate) fn abandon(&self, is_gone: impl Fn(usize) -> bool) {
         for index in (0..self.count.load(Relaxed)).rev() {
             let Some(open) = self.open.get(index).filter(|open| is_gone(open.below())) else { continue };
             let pair = open.pair();

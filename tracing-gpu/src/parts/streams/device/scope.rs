@@ -49,7 +49,7 @@ pub(crate) fn current() -> StreamId {
 }
 
 /// Makes the scope forget its stream, so that a forked child uses only paths that check [`forks`]. Only stores values.
-pub(super) extern "C" fn forget() {
+pub(crate) extern "C" fn forget() {
     SCOPE.with(|scope| {
         scope.named.set(None);
         scope.lane.set(None);
@@ -58,7 +58,7 @@ pub(super) extern "C" fn forget() {
 
 /// The stream of a number, and the lane that the scope has borrowed from it for pairs of this profiler.
 #[inline]
-pub(super) fn lane(totals: &StreamTotals, id: StreamId) -> Option<(&'static NamedStream, Option<&'static Lane>)> {
+pub(crate) fn lane(totals: &StreamTotals, id: StreamId) -> Option<(&'static NamedStream, Option<&'static Lane>)> {
     let (named, lane) = SCOPE.with(|scope| (scope.named.get(), scope.lane.get()));
     match named {
         Some(stream) if stream.id == id => Some((stream, lane.filter(|lane| lane.is_of(totals)))),
@@ -68,7 +68,7 @@ pub(super) fn lane(totals: &StreamTotals, id: StreamId) -> Option<(&'static Name
 
 /// The lane that the scope has borrowed from this stream, or else one that it borrows now. `None` if the scope has
 /// another stream, or its lane belongs to another profiler.
-pub(super) fn lane_or<E>(
+pub(crate) fn lane_or<E>(
     totals: &StreamTotals,
     id: StreamId,
     lend: impl FnOnce() -> Result<&'static Lane, E>,
@@ -85,7 +85,7 @@ pub(super) fn lane_or<E>(
 }
 
 /// Runs `body` in a scope of this stream.
-pub(super) fn inside<T>(stream: StreamId, body: impl FnOnce() -> T) -> T {
+pub(crate) fn inside<T>(stream: StreamId, body: impl FnOnce() -> T) -> T {
     struct Restore {
         stream: StreamId,
         named: Option<&'static NamedStream>,

@@ -12,27 +12,27 @@ use crate::record::StreamId;
 /// A named stream. Lives as long as the process; the CUDA stream itself may be gone. Entries and exits read one cache
 /// line of it, which nobody writes.
 #[repr(C, align(64))]
-pub(super) struct NamedStream {
-    pub(super) handle: Handle,
-    pub(super) context_handle: Handle,
-    pub(super) id: StreamId,
-    pub(super) owner: StreamOwner,
-    pub(super) queue: Mutex<Queue>,
+pub(crate) struct NamedStream {
+    pub(crate) handle: Handle,
+    pub(crate) context_handle: Handle,
+    pub(crate) id: StreamId,
+    pub(crate) owner: StreamOwner,
+    pub(crate) queue: Mutex<Queue>,
 }
 
 static STREAMS: OnceCell<Chunked<OnceCell<&'static NamedStream>, 64>> = OnceCell::new();
 
 /// The stream with this number. Takes no lock.
-pub(super) fn get(id: StreamId) -> Option<&'static NamedStream> {
+pub(crate) fn get(id: StreamId) -> Option<&'static NamedStream> {
     STREAMS.get()?.get(id as usize)?.get().copied()
 }
 
 /// The slot of a number; `None` beyond the limit on streams.
-pub(super) fn slot(id: StreamId) -> Option<&'static OnceCell<&'static NamedStream>> {
+pub(crate) fn slot(id: StreamId) -> Option<&'static OnceCell<&'static NamedStream>> {
     STREAMS.get_or_init(Chunked::new).get_or_grow(id as usize)
 }
 
 /// All streams named so far, in order of their numbers.
-pub(super) fn all() -> impl Iterator<Item = &'static NamedStream> {
+pub(crate) fn all() -> impl Iterator<Item = &'static NamedStream> {
     (1..).map_while(get)
 }

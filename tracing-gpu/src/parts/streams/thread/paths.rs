@@ -1,10 +1,10 @@
 //! Ranges that are timed on a stream.
 
-use super::{CountingExit, ThreadState};
 use crate::clock::read_counter;
+use crate::parts::streams::device as stream;
+use crate::parts::streams::device::StartedPair;
 use crate::record::{Place, RangeKey, StreamId};
-use crate::stream;
-use crate::stream::StartedPair;
+use crate::thread::state::{CountingExit, ThreadState};
 
 impl ThreadState {
     /// Path `on_stream`: opens a range of a span without values of its own, timed on `stream` if that is not 0.
@@ -25,13 +25,13 @@ impl ThreadState {
 
     /// Keeps the start of the innermost range.
     #[inline(always)]
-    pub(super) fn keep_pair(&self, place: Place, pair: StartedPair) {
+    pub(crate) fn keep_pair(&self, place: Place, pair: StartedPair) {
         let below = self.stack.depth().wrapping_sub(1);
         self.pairs.keep(below, place, self.window.start(), pair, || self.key(place));
     }
 
     #[inline(never)]
-    pub(super) fn key(&self, place: Place) -> Option<RangeKey> {
+    pub(crate) fn key(&self, place: Place) -> Option<RangeKey> {
         self.identity(place).map(|identity| identity.key)
     }
 
@@ -52,14 +52,14 @@ impl ThreadState {
 
     /// Records the end of the range that has just left the top of the stack, if it is timed.
     #[inline(always)]
-    pub(super) fn end_pair(&self) {
+    pub(crate) fn end_pair(&self) {
         if self.pairs.end_top(self.stack.depth(), &self.session.streams) {
             self.left_pair();
         }
     }
 
     #[inline(always)]
-    pub(super) fn left_pair(&self) {
+    pub(crate) fn left_pair(&self) {
         if !self.pairs.any() && stream::current() == 0 {
             (self.choose_paths)(); // the stream was left before the range
         }

@@ -13,7 +13,7 @@ use super::pair::EventPair;
 use crate::process;
 
 /// A binding's stream or context, which its last `Arc` destroys.
-pub(super) trait Owned: Debug + Send + Sync {
+pub(crate) trait Owned: Debug + Send + Sync {
     /// Drops a hold, and restores the current context, which the destruction of a stream or context changes. The caller
     /// must hold no lock.
     fn let_go(self: Arc<Self>, driver: &Driver);
@@ -28,55 +28,55 @@ impl<T: Debug + Send + Sync> Owned for T {
 }
 
 /// The context of named streams. Lives as long as the process; the CUDA context itself may be gone.
-pub(super) struct NamedContext {
-    pub(super) handle: Handle,
+pub(crate) struct NamedContext {
+    pub(crate) handle: Handle,
     /// The owner of the context, if its last `Arc` destroys it.
     owner: Option<Weak<dyn Owned>>,
     /// Event pairs that no stream has taken.
-    pub(super) spare: Mutex<Vec<EventPair>>,
-    pub(super) facts: OnceCell<ContextFacts>,
+    pub(crate) spare: Mutex<Vec<EventPair>>,
+    pub(crate) facts: OnceCell<ContextFacts>,
 }
 
 /// Facts that are determined once a context.
 #[derive(Clone, PartialEq, Eq)]
-pub(super) struct ContextFacts {
-    pub(super) device: i32,
-    pub(super) device_name: String,
+pub(crate) struct ContextFacts {
+    pub(crate) device: i32,
+    pub(crate) device_name: String,
     /// The floor: a pair with nothing between its events reads up to this many nanoseconds, so such readings mean
     /// nothing. An error if it could not be measured.
-    pub(super) floor: Result<u64, CudaError>,
+    pub(crate) floor: Result<u64, CudaError>,
 }
 
 /// Limit on the time to measure a floor. Usually it takes a millisecond.
 const FLOOR_PATIENCE: Duration = Duration::from_millis(100);
 
 impl NamedContext {
-    pub(super) fn new(handle: Handle, owner: Option<Weak<dyn Owned>>) -> Self {
+    pub(crate) fn new(handle: Handle, owner: Option<Weak<dyn Owned>>) -> Self {
         Self { handle, owner, spare: Mutex::default(), facts: OnceCell::new() }
     }
 
     /// Whether its last `Arc` destroys it.
-    pub(super) fn can_be_held(&self) -> bool {
+    pub(crate) fn can_be_held(&self) -> bool {
         self.owner.is_some()
     }
 
     /// Holds it alive; `None` when it is gone, or cannot be held.
-    pub(super) fn hold(&self) -> Option<Arc<dyn Owned>> {
+    pub(crate) fn hold(&self) -> Option<Arc<dyn Owned>> {
         self.owner.as_ref()?.upgrade()
     }
 
     /// Whether [`hold`](Self::hold) would succeed now.
-    pub(super) fn lives(&self) -> bool {
+    pub(crate) fn lives(&self) -> bool {
         self.owner.as_ref().is_some_and(|context| context.strong_count() > 0)
     }
 
     /// The floor in nanoseconds; 0 if it is not known.
-    pub(super) fn floor_ns(&self) -> u64 {
+    pub(crate) fn floor_ns(&self) -> u64 {
         self.facts.get().and_then(|facts| facts.floor.ok()).unwrap_or(0)
     }
 
     /// Determines the facts, unless they are known. The context must be current.
-    pub(super) fn prepare(&self, driver: &Driver) -> Result<(), CudaError> {
+    pub(crate) fn prepare(&self, driver: &Driver) -> Result<(), CudaError> {
         if self.facts.get().is_some() {
             return Ok(());
         }

@@ -7,18 +7,18 @@ use crate::record::RangeKey;
 
 /// The range that a pair measures.
 #[derive(Clone, Copy)]
-pub(super) struct Target {
-    pub(super) totals: &'static StreamTotals,
-    pub(super) node: u32,
-    pub(super) key: RangeKey,
+pub(crate) struct Target {
+    pub(crate) totals: &'static StreamTotals,
+    pub(crate) node: u32,
+    pub(crate) key: RangeKey,
     /// Start of the window in which the range was entered.
-    pub(super) window: u64,
+    pub(crate) window: u64,
 }
 
 impl Target {
     /// Whether both are of one row and one window.
     #[inline]
-    pub(super) fn is(&self, other: &Self) -> bool {
+    pub(crate) fn is(&self, other: &Self) -> bool {
         self.node == other.node
             && self.key == other.key
             && self.window == other.window
@@ -29,14 +29,14 @@ impl Target {
 /// Two CUDA events, for the start and the end of one instance at a time. They stay together as long as their context
 /// lives.
 #[derive(Clone, Copy)]
-pub(super) struct EventPair {
-    pub(super) start: Handle,
-    pub(super) end: Handle,
+pub(crate) struct EventPair {
+    pub(crate) start: Handle,
+    pub(crate) end: Handle,
 }
 
 /// A pair with both events recorded.
 #[derive(Clone, Copy)]
-pub(super) struct RecordedPair {
-    pub(super) events: EventPair,
-    pub(super) target: Target,
+pub(crate) struct RecordedPair {
+    pub(crate) events: EventPair,
+    pub(crate) target: Target,
 }

@@ -17,13 +17,13 @@ use super::totals::StreamTotals;
 use crate::record::RangeKey;
 
 /// The largest number of pairs in a lane, and of spare events.
-pub(super) const LENGTH: usize = 64;
+pub(crate) const LENGTH: usize = 64;
 
 /// A lane's owner is the thread to which it is lent; otherwise there is none. The owner's fields are written by the
 /// owner, or under the queue's lock if there is none. Other fields are always written under that lock. Loads and stores
 /// are plain, except those of `ended`.
 #[repr(C, align(64))]
-pub(super) struct Lane {
+pub(crate) struct Lane {
     totals: &'static StreamTotals,
     /// Number of pairs left so far; pair `n` is in place `n % LENGTH`. The owner's.
     ended: AtomicUsize,
@@ -61,7 +61,7 @@ static UNUSED: Mutex<Vec<&'static Lane>> = Mutex::new(Vec::new());
 
 impl Lane {
     /// A lane for the pairs of a profiler: an unused one, or a new one. It lives as long as the process.
-    pub(super) fn find(totals: &'static StreamTotals) -> &'static Self {
+    pub(crate) fn find(totals: &'static StreamTotals) -> &'static Self {
         let mut unused = UNUSED.lock();
         let known = unused.iter().rposition(|lane| lane.is_of(totals));
         known.map(|index| unused.swap_remove(index)).unwrap_or_else(|| Box::leak(Box::new(Self::new(totals))))
@@ -82,13 +82,13 @@ impl Lane {
 
     /// Whether it is for the pairs of this profiler.
     #[inline]
-    pub(super) fn is_of(&self, totals: &StreamTotals) -> bool {
+    pub(crate) fn is_of(&self, totals: &StreamTotals) -> bool {
         std::ptr::eq(self.totals, totals)
     }
 
     /// Takes the events for a start, if there are any. Called by the owner.
     #[inline]
-    pub(super) fn start(&self) -> Option<EventPair> {
+    pub(crate) fn start(&self) -> Option<EventPair> {
         let last = self.spares.load(Relaxed).checked_sub(1)?;
         let spare = self.spare.get(last)?;
         let events = EventPair { start: spare.start.load(Relaxed), end: spare.end.load(Relaxed) };
@@ -100,7 +100,7 @@ impl Lane {
     /// Leaves a pair of this profiler's, both of whose events are recorded. True where the lane is full now: then the
     /// queue must [take the pairs out](Self::take_out) before the next one. Called by the owner.
     #[inline]
-    pub(super) fn end(&self, events: EventPair, target: &Target) -> bool {
+    pub(crate) fn end(&self, events: EventPair, target: &Target) -> bool {
         let ended = self.ended.load(Relaxed);
         let left = &self.pairs[ended % LENGTH];
         let Target { node, key, window, .. } = *target;
@@ -116,7 +116,7 @@ impl Lane {
     }
 
     /// Passes the new pairs to `to`, in order. On any thread, under the queue's lock.
-    pub(super) fn take_out(&self, mut to: impl FnMut(RecordedPair)) {
+    pub(crate) fn take_out(&self, mut to: impl FnMut(RecordedPair)) {
         // Pairs with `end`, which reuses a place taken here only after the owner has called this function.
         let ended = self.ended.load(Acquire);
         let mut number = self.taken.load(Relaxed);
@@ -128,7 +128,7 @@ impl Lane {
     }
 
     /// Fills the lane with events. Only for the owner.
-    pub(super) fn refill(&self, from: &mut Vec<EventPair>) {
+    pub(crate) fn refill(&self, from: &mut Vec<EventPair>) {
         let spares = self.spares.load(Relaxed);
         let kept = from.len().saturating_sub(LENGTH - spares.min(LENGTH));
         let mut filled = spares;
@@ -141,7 +141,7 @@ impl Lane {
     }
 
     /// Lends the lane if it belongs to this profiler and is not lent. Under the queue's lock.
-    pub(super) fn lend(&self, totals: &StreamTotals) -> bool {
+    pub(crate) fn lend(&self, totals: &StreamTotals) -> bool {
         let is_free = self.is_of(totals) && !self.is_lent.load(Relaxed);
         if is_free {
             self.is_lent.store(true, Relaxed);
@@ -151,7 +151,7 @@ impl Lane {
 
     /// Ends the loan. Returns starts minus ends during it. For the owner under the queue's lock, after
     /// [`take_out`](Self::take_out).
-    pub(super) fn take_back(&self) -> i32 {
+    pub(crate) fn take_back(&self) -> i32 {
         let open = self.open.load(Relaxed) as i32;
         self.open.store(0, Relaxed);
         self.is_lent.store(false, Relaxed);
@@ -159,7 +159,7 @@ impl Lane {
     }
 
     /// Moves its events to `into`, and makes it available to any stream. Under the queue's lock, while it is not lent.
-    pub(super) fn put_away(&'static self, into: &mut Vec<EventPair>) {
+    pub(crate) fn put_away(&'static self, into: &mut Vec<EventPair>) {
         let events = self.spare.iter().take(self.spares.load(Relaxed));
         into.extend(events.map(|spare| EventPair { start: spare.start.load(Relaxed), end: spare.end.load(Relaxed) }));
         self.spares.store(0, Relaxed);

@@ -7,13 +7,13 @@ use gpu_activity::driver::Driver;
 use super::context::{NamedContext, Owned};
 
 /// The owner that keeps a stream alive.
-pub(super) struct StreamOwner {
-    pub(super) context: &'static NamedContext,
-    pub(super) kind: OwnerKind,
+pub(crate) struct StreamOwner {
+    pub(crate) context: &'static NamedContext,
+    pub(crate) kind: OwnerKind,
 }
 
 #[cfg_attr(not(feature = "cudarc"), allow(dead_code))] // its streams alone have owners
-pub(super) enum OwnerKind {
+pub(crate) enum OwnerKind {
     /// Its last `Arc`: the stream is destroyed with it.
     Binding(Weak<dyn Owned>),
     /// A default stream: gone with its context.
@@ -24,11 +24,11 @@ pub(super) enum OwnerKind {
 
 /// Keeps the stream alive while this value exists.
 #[derive(Clone, Default)]
-pub(super) struct Alive(Option<Arc<dyn Owned>>);
+pub(crate) struct Alive(Option<Arc<dyn Owned>>);
 
 impl Alive {
     /// Drops the hold. The caller must hold no lock.
-    pub(super) fn let_go(this: Option<Self>, driver: &Driver) {
+    pub(crate) fn let_go(this: Option<Self>, driver: &Driver) {
         if let Some(Self(Some(held))) = this {
             held.let_go(driver);
         }
@@ -37,7 +37,7 @@ impl Alive {
 
 impl StreamOwner {
     /// Holds the stream alive; `None` when it is gone.
-    pub(super) fn hold(&self) -> Option<Alive> {
+    pub(crate) fn hold(&self) -> Option<Alive> {
         match &self.kind {
             OwnerKind::Binding(stream) => Some(Alive(Some(stream.upgrade()?))),
             OwnerKind::Context => Some(Alive(Some(self.context.hold()?))),
@@ -46,7 +46,7 @@ impl StreamOwner {
     }
 
     /// The number of holders, including the queue, of a stream that its last `Arc` destroys. `None` for other streams.
-    pub(super) fn holders(&self) -> Option<usize> {
+    pub(crate) fn holders(&self) -> Option<usize> {
         match &self.kind {
             OwnerKind::Binding(stream) => Some(stream.strong_count()),
             OwnerKind::Context | OwnerKind::Caller => None,
@@ -55,7 +55,7 @@ impl StreamOwner {
 
     /// Whether it can be held now. Takes no hold, because that could become the last one, which must not be dropped
     /// under a lock.
-    pub(super) fn lives(&self) -> bool {
+    pub(crate) fn lives(&self) -> bool {
         match &self.kind {
             OwnerKind::Binding(stream) => stream.strong_count() > 0,
             OwnerKind::Context => self.context.lives(),

@@ -1,0 +1,10 @@
+//! TODO crate::parts::streams
+
+#[cfg(feature = "cuda")]
+pub(crate) mod device;
+#[cfg(not(feature = "cuda"))]
+#[path = "device/disabled.rs"]
+pub(crate) mod device;
+#[cfg(feature = "cuda")]
+pub(crate) mod drain;
+pub(crate) mod thread;
