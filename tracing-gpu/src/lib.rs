@@ -156,11 +156,6 @@
 mod budget;
 mod chunked;
 mod clock;
-#[cfg(feature = "cuda")]
-mod collector;
-#[cfg(not(feature = "cuda"))]
-#[path = "collector/disabled.rs"]
-mod collector;
 mod config;
 mod drain;
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]

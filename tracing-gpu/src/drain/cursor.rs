@@ -13,9 +13,9 @@ use range_model::stats::{Keyed, Lean};
 use range_model::summary::{OffCpuStats, Since as _};
 
 use crate::clock::Ticks;
-#[cfg(feature = "cuda")]
-use crate::collector::ActivityTotals;
 use crate::parts::calls::thread::call_row::CallCopy;
+#[cfg(feature = "cuda")]
+use crate::parts::launches::collector::ActivityTotals;
 #[cfg(feature = "cuda")]
 use crate::parts::streams::device::{StreamRow, StreamRowKey, StreamTime};
 use crate::parts::waits::thread::waits::{Length, LengthChange, ValueSums, WaitSums};
@@ -166,7 +166,7 @@ impl<'a> Reader<'a> {
     }
 
     #[cfg(feature = "cuda")]
-    pub(super) fn activity(&mut self, now: ActivityTotals) -> ActivityTotals {
+    pub(crate) fn activity(&mut self, now: ActivityTotals) -> ActivityTotals {
         let Some(cursor) = &mut self.0 else { return now };
         let since = now.since(cursor.activity.as_ref());
         cursor.activity = Some(now);

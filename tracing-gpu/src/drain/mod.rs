@@ -9,11 +9,7 @@
 pub(crate) mod cursor;
 #[cfg(feature = "injection")]
 mod foreign;
-#[cfg(feature = "cuda")]
-mod gpu;
 mod guards;
-#[cfg(feature = "cuda")]
-mod helpers;
 pub(crate) mod names;
 mod off_cpu;
 #[cfg(feature = "injection")]
@@ -36,11 +32,11 @@ use range_model::stats::{Keyed, Lean};
 use range_model::{Losses, OpenRange, RangeStats, RangeStyle, Summary, TreeNode};
 
 use crate::clock::Ticks;
-use crate::collector::Collector;
+use crate::parts::launches::collector::Collector;
+use crate::parts::launches::thread::lifetimes::OpenLifetimes;
 use crate::sampler::Sampler;
 use crate::session::{Names, Session};
 use crate::thread::engine::Engine;
-use crate::thread::lifetimes::OpenLifetimes;
 use crate::thread::state::ThreadState;
 pub(crate) use cursor::Cursor;
 use cursor::Reader;
@@ -88,8 +84,8 @@ fn parts(
             parts.push(Box::new(crate::parts::streams::drain::Streams::new(session, patience)));
         }
         if let Some(collector) = collector {
-            parts.push(Box::new(gpu::Gpu::new(collector, session)));
-            parts.push(Box::new(helpers::Helpers));
+            parts.push(Box::new(crate::parts::launches::drain::Gpu::new(collector, session)));
+            parts.push(Box::new(crate::parts::launches::drain::helpers::Helpers));
         }
     }
     #[cfg(not(feature = "cuda"))]

@@ -68,12 +68,12 @@ pub(crate) struct Run<'a> {
     pub(crate) engine: &'static Engine,
     pub(crate) all_threads: &'a [&'static ThreadState],
     /// Start of the profiler's window, and of what the summary answers for.
-    pub(super) window: Ticks,
+    pub(crate) window: Ticks,
     pub(crate) from: Ticks,
     pub(crate) now: Ticks,
     pub(crate) rate: Rate,
     pub(crate) names: &'a Names,
-    pub(super) joined: &'a Joined,
+    pub(crate) joined: &'a Joined,
     pub(crate) threads: &'a [ThreadRows<'a>],
     pub(crate) nodes: &'a Nodes,
     /// Additional quantiles.

@@ -2,5 +2,6 @@
 
 pub(crate) mod batches;
 pub(crate) mod calls;
+pub(crate) mod launches;
 pub(crate) mod streams;
 pub(crate) mod waits;

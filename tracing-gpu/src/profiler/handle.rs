@@ -11,12 +11,12 @@ use super::phase::EndingPhase;
 #[cfg(feature = "otlp")]
 use super::pusher::Pusher;
 use crate::clock::Ticks;
-use crate::collector::Collector;
 use crate::config::Config;
 use crate::drain::Cursor;
 #[cfg(feature = "injection")]
 use crate::openacc::OpenAcc;
 use crate::outputs;
+use crate::parts::launches::collector::Collector;
 use crate::recorder::Recorder;
 use crate::sampler::Sampler;
 use crate::thread::engine::Engine;

@@ -9,8 +9,8 @@ use gpu_activity::timed::Queue;
 
 use super::complaint::complain;
 use super::handle::{Inner, Profiler};
-use crate::collector::Collector;
 use crate::config::Gpu;
+use crate::parts::launches::collector::Collector;
 
 /// One moment on both clocks, that of a GPU and that of the CPU.
 #[derive(Clone, Copy, Debug)]

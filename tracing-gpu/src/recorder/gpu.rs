@@ -8,7 +8,7 @@ use range_model::timeline::{ApiCall, Item, Operation, PlacedDetail, Projection, 
 
 use super::labels::Labels;
 use super::moments::Moments;
-pub(crate) use crate::collector::GpuRecords;
+pub(crate) use crate::parts::launches::collector::GpuRecords;
 use crate::session::catalog::ROOT;
 
 /// State that is kept between writes.

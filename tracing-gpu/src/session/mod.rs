@@ -7,8 +7,6 @@ mod foreign_domains;
 pub(crate) mod front_end;
 pub(crate) mod gate;
 pub(crate) mod misnested;
-#[cfg(feature = "cuda")]
-pub(crate) mod note_room;
 pub(crate) mod row_log;
 pub(crate) mod runtime;
 mod split;
@@ -29,6 +27,8 @@ use crate::clock::{Clock, Ticks};
 use crate::config::{Domain as DomainChoice, FieldNames, Parents};
 use crate::parts::batches::session::Batches;
 use crate::parts::calls::session::table::Calls;
+#[cfg(feature = "cuda")]
+use crate::parts::launches::session::NoteRoom;
 use crate::parts::streams::device::StreamTotals;
 use crate::parts::waits::session::asked_values::AskedValues;
 use crate::parts::waits::session::endings::AllEndings;
@@ -45,8 +45,6 @@ use foreign::{FOREIGN, Foreign, ForeignDomains};
 use front_end::FrontEnd;
 use gate::{FINISHED, SessionGate};
 use misnested::MisnestedSites;
-#[cfg(feature = "cuda")]
-use note_room::NoteRoom;
 use split::Split;
 use tape_room::TapeRoom;
 

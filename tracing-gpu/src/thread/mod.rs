@@ -10,20 +10,8 @@ pub(crate) mod durations;
 pub(crate) mod engine;
 mod gate;
 mod hand_over;
-#[cfg(feature = "cuda")]
-pub(crate) mod helper;
 mod in_file;
 mod known;
-#[cfg(feature = "cuda")]
-pub(crate) mod launch_log;
-#[cfg(not(feature = "cuda"))]
-#[path = "launch_log/disabled.rs"]
-mod launch_log;
-pub(crate) mod lifetimes;
-#[cfg(feature = "cuda")]
-mod note_line;
-#[cfg(feature = "cuda")]
-pub(crate) mod notes;
 pub(crate) mod number;
 pub(crate) mod numbers;
 #[cfg(feature = "injection")]
@@ -36,5 +24,3 @@ pub(crate) mod slab;
 pub(crate) mod stack;
 pub(crate) mod state;
 pub(crate) mod tape;
-#[cfg(feature = "cuda")]
-pub(crate) mod waiting;

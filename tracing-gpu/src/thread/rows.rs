@@ -34,7 +34,7 @@ impl Rows {
 
     /// A row among the first 64.
     #[inline]
-    pub(super) fn near(&self, row: usize) -> Option<&Row> {
+    pub(crate) fn near(&self, row: usize) -> Option<&Row> {
         self.rows.near(row)
     }
 
@@ -51,7 +51,7 @@ impl Rows {
 
     /// The constant part of this place's row.
     #[inline]
-    pub(super) fn identity(&self, place: Place) -> Option<&RowIdentity> {
+    pub(crate) fn identity(&self, place: Place) -> Option<&RowIdentity> {
         self.rows.get(place.row()).and_then(Row::identity)
     }
 

@@ -14,10 +14,7 @@ use tracing_core::Metadata;
 use super::caches::{Children, Remembered};
 use super::cpu_time::{CpuTime, Credits};
 use super::gate::{Gate, RowsWindow};
-#[cfg(feature = "cuda")]
-use super::helper::Helper;
 use super::known::{Known, Lookup};
-use super::launch_log::LaunchLog;
 use super::numbers::Numbers;
 #[cfg(feature = "injection")]
 use super::openacc::OpenAccLog;
@@ -29,6 +26,9 @@ use super::tape::{Record, Tape};
 use crate::clock::Ticks;
 use crate::parts::calls::session::table::Spare;
 use crate::parts::calls::thread::call_row::CallRow;
+#[cfg(feature = "cuda")]
+use crate::parts::launches::thread::helper::Helper;
+use crate::parts::launches::thread::launch_log::LaunchLog;
 use crate::parts::streams::thread::open_pairs::OpenPairs;
 use crate::parts::waits::thread::thread_waits::ThreadWaits;
 use crate::record::{CallId, Ended, OnCpu, Place, RangeKey};
@@ -44,7 +44,6 @@ mod exits;
 mod foreign;
 #[cfg(all(target_os = "linux", feature = "command"))]
 pub(crate) mod image;
-mod launches;
 mod new;
 mod recording;
 mod spans;
@@ -91,7 +90,7 @@ pub(crate) struct ThreadState {
     pub(crate) known: Mutex<Known>,
     /// Ranges that were exited on other threads, with the times.
     told: Mutex<Vec<(u64, Ticks)>>,
-    pub(super) launches: LaunchLog,
+    pub(crate) launches: LaunchLog,
     pub(crate) tape: Tape,
     /// Present if a timeline is written.
     pub(crate) numbers: Option<Box<Numbers>>,
@@ -109,7 +108,7 @@ pub(crate) struct ThreadState {
     pub(crate) openacc: OnceCell<Box<OpenAccLog>>,
     /// Present after the first call outside of ranges, if others have them.
     #[cfg(feature = "cuda")]
-    helper: OnceCell<Box<Helper>>,
+    pub(crate) helper: OnceCell<Box<Helper>>,
     /// The last part, because many a thread does not touch it.
     pub(super) cpu_time: CpuTime,
 }

@@ -15,6 +15,9 @@ use parking_lot::Mutex;
 use super::ThreadState;
 use crate::chunked::Chunked;
 use crate::parts::calls::session::table::Spare;
+use crate::parts::launches::thread::launch_log::LaunchLog;
+#[cfg(feature = "cuda")]
+use crate::parts::launches::thread::notes::Notes;
 use crate::parts::streams::thread::open_pairs::OpenPairs;
 use crate::parts::waits::thread::thread_waits::ThreadWaits;
 use crate::process;
@@ -22,9 +25,6 @@ use crate::row_file::Lost;
 use crate::session::Session;
 use crate::thread::cpu_time::Credits;
 use crate::thread::gate::{Gate, RowsWindow};
-use crate::thread::launch_log::LaunchLog;
-#[cfg(feature = "cuda")]
-use crate::thread::notes::Notes;
 use crate::thread::numbers::Numbers;
 use crate::thread::row::Row;
 use crate::thread::rows::{CallRows, FIRST_ROWS, Rows};

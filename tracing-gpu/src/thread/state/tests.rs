@@ -1,12 +1,12 @@
 use std::mem::offset_of;
 
 use super::*;
+use crate::parts::launches::thread::launch_log::TOUCHED;
 use crate::parts::waits::thread::coincidence::PollWait;
 use crate::session::SessionOptions;
 use crate::session::catalog::Limits;
 use crate::thread::cpu_time::tests::Told;
 use crate::thread::engine::Engine;
-use crate::thread::launch_log::TOUCHED;
 use crate::thread::row::{LABEL, WRITTEN};
 
 /// The state of this thread in a session of its own, which measures processor time.

@@ -34,21 +34,21 @@ const LABEL_SHIFT: u32 = 8;
 
 /// An instance of a range on the stack that begins with the first call in it.
 #[derive(Clone, Copy)]
-pub(super) struct FirstCall {
-    pub(super) id: InstanceId,
-    pub(super) parent: InstanceId,
-    pub(super) label: u32,
-    pub(super) start: Ticks,
-    pub(super) correlation: u32,
-    pub(super) node: u32,
-    pub(super) graph: bool,
-    pub(super) enqueues: bool,
+pub(crate) struct FirstCall {
+    pub(crate) id: InstanceId,
+    pub(crate) parent: InstanceId,
+    pub(crate) label: u32,
+    pub(crate) start: Ticks,
+    pub(crate) correlation: u32,
+    pub(crate) node: u32,
+    pub(crate) graph: bool,
+    pub(crate) enqueues: bool,
 }
 
 impl FirstCall {
     /// One line for both notes; `None` where a number is too large.
     #[inline]
-    pub(super) fn line(&self) -> Option<Line> {
+    pub(crate) fn line(&self) -> Option<Line> {
         let is_small = (self.id | self.parent) >> ID_BITS == 0 && self.label >> LABEL_BITS == 0;
         let label = u64::from(self.label);
         let rest = (label >> 16) << LABEL_SHIFT | bit(self.graph, GRAPH) | bit(self.enqueues, ENQUEUES) | FIRST;
@@ -63,7 +63,7 @@ fn bit(is_set: bool, bit: u64) -> u64 {
 }
 
 #[inline]
-pub(super) fn line_of(note: &Note) -> Line {
+pub(crate) fn line_of(note: &Note) -> Line {
     match *note {
         Note::Called { correlation, node, instance, graph, at, call, enqueues } => {
             let numbers = u64::from(correlation) << 32 | u64::from(node);
@@ -79,7 +79,7 @@ pub(super) fn line_of(note: &Note) -> Line {
 }
 
 /// The note of a line, and the second one if the line has two.
-pub(super) fn notes_of(&[first, second, third, bits]: &Line) -> (Note, Option<Note>) {
+pub(crate) fn notes_of(&[first, second, third, bits]: &Line) -> (Note, Option<Note>) {
     let (graph, enqueues) = (bits & GRAPH != 0, bits & ENQUEUES != 0);
     let (correlation, node) = ((first >> 32) as u32, first as u32);
     let note = match bits % KINDS {

@@ -9,14 +9,14 @@ use gpu_activity::{forks, own_calls as own};
 use once_cell::sync::OnceCell;
 
 use super::strays::Strays;
+use crate::parts::launches::thread::waiting::waiting_node;
 use crate::process;
 use crate::session::catalog::ROOT;
 use crate::thread::engine::Engine;
-use crate::thread::waiting::waiting_node;
 
 /// The data that each call needs, in one cache line. Nothing happens before the session is known.
 #[repr(align(64))]
-pub(super) struct Entry {
+pub(crate) struct Entry {
     engine: &'static Engine,
     /// Whether calls are noted. The first call sets this and registers the exit hook once more, so that it runs before
     /// CUDA's. A forked child clears it.
@@ -26,12 +26,12 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    pub(super) fn new(engine: &'static Engine) -> Self {
+    pub(crate) fn new(engine: &'static Engine) -> Self {
         Self { engine, hooked: AtomicBool::new(false), collecting: OnceCell::new() }
     }
 
     /// Starts noting calls.
-    pub(super) fn open(&self, strays: &'static Strays, session: &'static cupti::Session) {
+    pub(crate) fn open(&self, strays: &'static Strays, session: &'static cupti::Session) {
         let _first = self.collecting.set((strays, session));
     }
 

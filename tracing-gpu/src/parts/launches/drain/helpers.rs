@@ -2,12 +2,12 @@
 
 use range_model::Summary;
 
-use super::cursor::Reader;
-use super::names::label_shown;
-use super::part::{Part, Run};
-use crate::thread::helper::ContestedCalls;
+use crate::drain::cursor::Reader;
+use crate::drain::names::label_shown;
+use crate::drain::part::{Part, Run};
+use crate::parts::launches::thread::helper::ContestedCalls;
 
-pub(super) struct Helpers;
+pub(crate) struct Helpers;
 
 impl Part for Helpers {
     /// A helper that has made no call of a span since the window began counts, too.

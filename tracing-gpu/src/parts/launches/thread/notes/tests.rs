@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::{Acquire, Release};
 
 use super::*;
-use crate::session::note_room::PIECE_BYTES;
+use crate::parts::launches::session::PIECE_BYTES;
 use gpu_activity::record::Instance;
 use range_model::RangeStyle;
 

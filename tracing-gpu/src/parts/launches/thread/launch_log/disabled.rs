@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use parking_lot::Mutex;
 
 use super::lifetimes::{Lifetimes, OpenLifetimes};
-use super::rows::Rows;
-use super::stack::{Left, Stack};
 use crate::clock::Ticks;
 use crate::record::InstanceId;
 use crate::session::Session;
+use crate::thread::rows::Rows;
+use crate::thread::stack::{Left, Stack};
 
 #[derive(Debug, Default)]
 #[repr(align(512))]
@@ -20,28 +20,28 @@ pub(crate) struct LaunchLog {
 }
 
 /// Nobody reads this.
-pub(super) struct Around<'a>(PhantomData<&'a ()>);
+pub(crate) struct Around<'a>(PhantomData<&'a ()>);
 
 impl<'a> Around<'a> {
-    pub(super) fn new(_: &'a Stack, _: &'a Rows, _: &'static Session) -> Self {
+    pub(crate) fn new(_: &'a Stack, _: &'a Rows, _: &'static Session) -> Self {
         Self(PhantomData)
     }
 }
 
 impl LaunchLog {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::default()
     }
 
-    pub(super) fn thread(&self) -> u32 {
+    pub(crate) fn thread(&self) -> u32 {
         self.thread.load(Relaxed)
     }
 
-    pub(super) fn set_thread(&self, thread: u32, _: &Session) {
+    pub(crate) fn set_thread(&self, thread: u32, _: &Session) {
         self.thread.store(thread, Relaxed);
     }
 
-    pub(super) fn begin_lifetime(
+    pub(crate) fn begin_lifetime(
         &self,
         label: u32,
         start: Ticks,
@@ -55,30 +55,30 @@ impl LaunchLog {
         id
     }
 
-    pub(super) fn end_lifetime(&self, id: InstanceId, _: Option<Ticks>, _: &Session) {
+    pub(crate) fn end_lifetime(&self, id: InstanceId, _: Option<Ticks>, _: &Session) {
         self.lifetimes.lock().1.end(id);
     }
 
-    pub(super) fn leave_lifetimes(&self) {}
+    pub(crate) fn leave_lifetimes(&self) {}
 
-    pub(super) fn open_lifetimes(&self) -> Vec<OpenLifetimes> {
+    pub(crate) fn open_lifetimes(&self) -> Vec<OpenLifetimes> {
         self.lifetimes.lock().1.open()
     }
 
     #[inline]
-    pub(super) fn end_near(&self, _: &Stack, _below: usize, _: Ticks) -> bool {
+    pub(crate) fn end_near(&self, _: &Stack, _below: usize, _: Ticks) -> bool {
         false
     }
 
     #[inline]
-    pub(super) fn end_at(&self, _: &Around<'_>, _below: usize, _: Ticks) {}
+    pub(crate) fn end_at(&self, _: &Around<'_>, _below: usize, _: Ticks) {}
 
     #[inline]
-    pub(super) fn begin_again(&self, _: &Around<'_>, _: &Left) {}
+    pub(crate) fn begin_again(&self, _: &Around<'_>, _: &Left) {}
 
     #[inline]
-    pub(super) fn end_left(&self, _: &Around<'_>) {}
+    pub(crate) fn end_left(&self, _: &Around<'_>) {}
 
     #[inline]
-    pub(super) fn end_gone(&self, _: &Around<'_>, _: Ticks) {}
+    pub(crate) fn end_gone(&self, _: &Around<'_>, _: Ticks) {}
 }

@@ -4,18 +4,18 @@ use gpu_activity::own_calls as own;
 use gpu_activity::record::Note;
 use parking_lot::Mutex;
 
-use crate::session::note_room::NoteRoom;
-use crate::thread::notes::{Dropped, Notes, Taken};
+use crate::parts::launches::session::NoteRoom;
+use crate::parts::launches::thread::notes::{Dropped, Notes, Taken};
 
 /// Notes of such calls.
 #[derive(Debug, Default)]
-pub(super) struct Strays(Mutex<Notes>);
+pub(crate) struct Strays(Mutex<Notes>);
 
 impl Strays {
     /// Notes a call of the thread that runs this.
     #[cold]
     #[inline(never)]
-    pub(super) fn note(&self, room: &NoteRoom, correlation: u32, graph: bool, enqueues: bool) {
+    pub(crate) fn note(&self, room: &NoteRoom, correlation: u32, graph: bool, enqueues: bool) {
         let note = if own::is_own() {
             Note::Own { correlation }
         } else {
@@ -25,12 +25,12 @@ impl Strays {
     }
 
     /// Takes all notes, and returns how many found no room.
-    pub(super) fn take(&self, notes: &mut Taken, room: &NoteRoom) -> Dropped {
+    pub(crate) fn take(&self, notes: &mut Taken, room: &NoteRoom) -> Dropped {
         self.0.lock().take(notes, room)
     }
 
     /// Gives their memory back.
-    pub(super) fn give_back(&self, notes: &mut Taken, room: &NoteRoom) {
+    pub(crate) fn give_back(&self, notes: &mut Taken, room: &NoteRoom) {
         self.0.lock().keep(notes.clear(room));
     }
 }

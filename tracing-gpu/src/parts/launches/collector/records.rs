@@ -84,11 +84,11 @@ impl GpuRecords {
 }
 
 /// A kernel's readable name, and its symbol.
-pub(super) fn kernel(sources: &[&dyn Source], number: u32) -> (Arc<str>, Arc<str>) {
+pub(crate) fn kernel(sources: &[&dyn Source], number: u32) -> (Arc<str>, Arc<str>) {
     sources.iter().find_map(|source| source.kernel(number)).unwrap_or_default()
 }
 
-pub(super) fn function(sources: &[&dyn Source], (api, number): Function) -> Arc<str> {
+pub(crate) fn function(sources: &[&dyn Source], (api, number): Function) -> Arc<str> {
     sources.iter().find_map(|source| source.function(api, number)).unwrap_or_default()
 }
 

@@ -26,11 +26,11 @@ use range_model::stats::{Keyed, Lean};
 use range_model::timeline::{ApiRecords, Graphs};
 
 use crate::clock::Ticks;
+use crate::parts::launches::thread::notes::{Dropped, Taken};
+use crate::parts::launches::thread::waiting::waiting_node;
 use crate::samples::KEPT;
 use crate::session::Session;
 use crate::thread::engine::Engine;
-use crate::thread::notes::{Dropped, Taken};
-use crate::thread::waiting::waiting_node;
 
 mod entry;
 mod records;
@@ -475,7 +475,7 @@ mod tests {
     use super::*;
     use crate::config::Config;
     use crate::page::PAGE;
-    use crate::session::note_room::PIECE_BYTES;
+    use crate::parts::launches::session::PIECE_BYTES;
 
     #[test]
     fn the_default_limit_has_room_for_a_million_calls() {

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use range_model::stats::order;
 use range_model::stats::{Keyed, Lean};
 
-use super::number::number;
 use crate::clock::Ticks;
 use crate::record::InstanceId;
+use crate::thread::number::number;
 
 /// The open lifetimes that began on one state; one word until the first begins.
 #[derive(Debug, Default)]
@@ -23,19 +23,19 @@ struct OpenByNumber {
 }
 
 #[derive(Debug)]
-pub(super) struct Lifetime {
-    pub(super) label: u32,
+pub(crate) struct Lifetime {
+    pub(crate) label: u32,
     #[cfg(feature = "cuda")]
-    pub(super) start: Ticks,
+    pub(crate) start: Ticks,
     /// The thread on which it began; a state serves one thread after another.
     thread: u64,
     thread_name: Arc<str>,
     /// Whether its thread still makes calls, and somebody collects them.
     #[cfg(feature = "cuda")]
-    pub(super) takes_calls: bool,
+    pub(crate) takes_calls: bool,
     /// Whether its begin was noted, because a call was made in it.
     #[cfg(feature = "cuda")]
-    pub(super) is_noted: bool,
+    pub(crate) is_noted: bool,
 }
 
 /// Open lifetimes of one name that one thread created.
@@ -50,14 +50,14 @@ pub(crate) struct OpenLifetimes {
 #[cfg(feature = "cuda")]
 impl Lifetime {
     /// Whether the calling thread began it.
-    pub(super) fn is_of_this_thread(&self) -> bool {
+    pub(crate) fn is_of_this_thread(&self) -> bool {
         self.thread == number()
     }
 }
 
 impl Lifetimes {
     /// Begins a lifetime on the calling thread, which has this name.
-    pub(super) fn begin(
+    pub(crate) fn begin(
         &mut self,
         id: InstanceId,
         label: u32,
@@ -87,7 +87,7 @@ impl Lifetimes {
         all.open.insert(id, lifetime);
     }
 
-    pub(super) fn end(&mut self, id: InstanceId) -> Option<Lifetime> {
+    pub(crate) fn end(&mut self, id: InstanceId) -> Option<Lifetime> {
         let all = self.0.as_mut()?;
         let ended = all.open.remove(&id);
         if all.open.is_empty() {
@@ -98,7 +98,7 @@ impl Lifetimes {
 
     /// The thread has ended: no more calls are made in its lifetimes.
     #[cfg(feature = "cuda")]
-    pub(super) fn leave_thread(&mut self) {
+    pub(crate) fn leave_thread(&mut self) {
         if let Some(all) = &mut self.0 {
             all.open.values_mut().for_each(|lifetime| lifetime.takes_calls = false);
         }
@@ -106,7 +106,7 @@ impl Lifetimes {
 
     /// The open lifetimes that contain the present call and have not been noted, the oldest first.
     #[cfg(feature = "cuda")]
-    pub(super) fn unnoted(&mut self) -> Vec<(InstanceId, &mut Lifetime)> {
+    pub(crate) fn unnoted(&mut self) -> Vec<(InstanceId, &mut Lifetime)> {
         let Some(all) = &mut self.0 else { return Vec::new() };
         let all = all.open.iter_mut().map(|(id, lifetime)| (*id, lifetime));
         let mut unnoted: Vec<_> = all.filter(|(_, lifetime)| lifetime.takes_calls && !lifetime.is_noted).in_vec();
@@ -114,7 +114,7 @@ impl Lifetimes {
         unnoted
     }
 
-    pub(super) fn open(&self) -> Vec<OpenLifetimes> {
+    pub(crate) fn open(&self) -> Vec<OpenLifetimes> {
         let mut open: Keyed<(u32, u64), OpenLifetimes> = Keyed::default();
         for Lifetime { label, thread, thread_name, .. } in self.0.as_ref().map_or(&[][..], |all| all.open.rows()) {
             let of_name = || OpenLifetimes { label: *label, thread: thread_name.to_string(), count: 0 };

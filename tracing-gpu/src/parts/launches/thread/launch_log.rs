@@ -15,15 +15,15 @@ use parking_lot::Mutex;
 use super::lifetimes::{Lifetimes, OpenLifetimes};
 use super::note_line::{FirstCall, line_of};
 use super::notes::Notes;
-use super::row::Row;
-use super::rows::Rows;
-use super::stack::{Left, Stack};
 use crate::chunked::Chunked;
 use crate::clock::Ticks;
+use crate::parts::launches::session::NoteRoom;
 use crate::record::Place;
 use crate::session::Session;
 use crate::session::catalog::ROOT;
-use crate::session::note_room::NoteRoom;
+use crate::thread::row::Row;
+use crate::thread::rows::Rows;
+use crate::thread::stack::{Left, Stack};
 use gpu_activity::record::{Instance, InstanceId, Note};
 use range_model::RangeStyle;
 
@@ -38,31 +38,31 @@ mod tests;
 #[repr(C, align(512))]
 pub(crate) struct LaunchLog {
     /// The open lifetimes that began on this state.
-    pub(super) lifetimes: Mutex<Lifetimes>,
-    pub(super) notes: Notes,
+    pub(crate) lifetimes: Mutex<Lifetimes>,
+    pub(crate) notes: Notes,
     /// The next number of an instance. If it is the first of a block, the thread has not taken that block yet.
-    pub(super) next_number: AtomicU64,
+    pub(crate) next_number: AtomicU64,
     /// The number of lifetimes that contain calls, changed under their lock. The thread itself has added all those that
     /// it must see.
-    pub(super) lifetimes_with_calls: AtomicU32,
+    pub(crate) lifetimes_with_calls: AtomicU32,
     /// The open ranges that contain calls, outermost first. The stack has their number.
-    pub(super) open: Chunked<OpenInstance, 64>,
+    pub(crate) open: Chunked<OpenInstance, 64>,
 }
 
 /// Bytes, from the first, that launches in up to five ranges use.
 #[cfg(test)]
-pub(super) const TOUCHED: usize = std::mem::offset_of!(LaunchLog, open) + 5 * size_of::<OpenInstance>();
+pub(crate) const TOUCHED: usize = std::mem::offset_of!(LaunchLog, open) + 5 * size_of::<OpenInstance>();
 
 /// The ranges around a call: those open on its thread.
 #[derive(Clone, Copy)]
-pub(super) struct Around<'a> {
+pub(crate) struct Around<'a> {
     stack: &'a Stack,
     rows: &'a Rows,
     session: &'static Session,
 }
 
 impl<'a> Around<'a> {
-    pub(super) fn new(stack: &'a Stack, rows: &'a Rows, session: &'static Session) -> Self {
+    pub(crate) fn new(stack: &'a Stack, rows: &'a Rows, session: &'static Session) -> Self {
         Self { stack, rows, session }
     }
 
@@ -72,22 +72,22 @@ impl<'a> Around<'a> {
 }
 
 /// A call with all that is noted of it.
-pub(super) struct AnyCall {
-    pub(super) correlation: u32,
-    pub(super) graph: bool,
-    pub(super) enqueues: bool,
+pub(crate) struct AnyCall {
+    pub(crate) correlation: u32,
+    pub(crate) graph: bool,
+    pub(crate) enqueues: bool,
     /// Its time, and the number of the span's call around it, if a timeline is written.
-    pub(super) at: Ticks,
-    pub(super) call: u64,
+    pub(crate) at: Ticks,
+    pub(crate) call: u64,
     /// Its node if no range is open.
-    pub(super) outside: u32,
+    pub(crate) outside: u32,
 }
 
 /// How many numbers a thread takes at once, so that launches rarely touch the shared counter.
 const NUMBERS: u64 = 1 << 12;
 
 #[derive(Debug, Default)]
-pub(super) struct OpenInstance {
+pub(crate) struct OpenInstance {
     /// Distinguishes an entry from a later one at the same height.
     start: AtomicU64,
     /// The number of the instance; for an unmeasured range that of the instance below. The lowest bit tells whether the
@@ -131,12 +131,12 @@ impl LaunchLog {
     }
 
     /// The operating system's number of the thread that owns this log.
-    pub(super) fn thread(&self) -> u32 {
+    pub(crate) fn thread(&self) -> u32 {
         self.notes.thread()
     }
 
     /// Gives the log to a thread with this number.
-    pub(super) fn set_thread(&self, thread: u32, session: &Session) {
+    pub(crate) fn set_thread(&self, thread: u32, session: &Session) {
         self.notes.set_thread(thread, &session.note_room);
     }
 
@@ -144,7 +144,7 @@ impl LaunchLog {
     /// the innermost is among the outermost 64. Otherwise, or if anything else prevents it, returns `None` and changes
     /// nothing.
     #[inline]
-    pub(super) fn note_near<'a>(
+    pub(crate) fn note_near<'a>(
         &self,
         stack: &Stack,
         row: impl Fn(usize) -> Option<&'a Row>,
@@ -192,7 +192,7 @@ impl LaunchLog {
     }
 
     /// Notes any call.
-    pub(super) fn note(&self, around: &Around<'_>, call: &AnyCall) {
+    pub(crate) fn note(&self, around: &Around<'_>, call: &AnyCall) {
         if self.lifetimes_with_calls.load(Relaxed) > 0 {
             return self.note_in_lifetimes(around, call);
         }
@@ -278,7 +278,7 @@ impl LaunchLog {
     }
 
     /// Begins a lifetime on this thread, which has this name. Returns its number, by which it ends.
-    pub(super) fn begin_lifetime(
+    pub(crate) fn begin_lifetime(
         &self,
         label: u32,
         start: Ticks,
@@ -294,7 +294,7 @@ impl LaunchLog {
     }
 
     /// Ends a lifetime that began on this thread's state, at `end` if that is measured. On any thread.
-    pub(super) fn end_lifetime(&self, instance: InstanceId, end: Option<Ticks>, session: &Session) {
+    pub(crate) fn end_lifetime(&self, instance: InstanceId, end: Option<Ticks>, session: &Session) {
         let mut lifetimes = self.lifetimes.lock();
         let Some(ended) = lifetimes.end(instance) else { return };
         self.lifetimes_with_calls.fetch_sub(u32::from(ended.takes_calls), Relaxed);
@@ -309,7 +309,7 @@ impl LaunchLog {
 
     /// The thread has ended, so no more calls are made in its lifetimes. Their ends are still noted. Those that never
     /// end last until the end of the recording, as in Nsight.
-    pub(super) fn leave_lifetimes(&self) {
+    pub(crate) fn leave_lifetimes(&self) {
         let mut lifetimes = self.lifetimes.lock();
         lifetimes.leave_thread();
         self.lifetimes_with_calls.store(0, Relaxed);
@@ -323,7 +323,7 @@ impl LaunchLog {
     /// Notes the end, at `end`, of the instance of the innermost range, with `below` ranges below it, which is about to
     /// close. If this needs more work, returns false and changes nothing.
     #[inline]
-    pub(super) fn end_near(&self, stack: &Stack, below: usize, end: Ticks) -> bool {
+    pub(crate) fn end_near(&self, stack: &Stack, below: usize, end: Ticks) -> bool {
         let ended = self.open.near(below).filter(|open| {
             stack.noted() == below + 1
                 && open.is_measured()
@@ -335,7 +335,7 @@ impl LaunchLog {
     /// Notes the end of the instance with `below` ranges below it, which an exit further down closes. A later
     /// [`end_gone`](Self::end_gone) does not concern these instances.
     #[inline]
-    pub(super) fn end_at(&self, around: &Around<'_>, below: usize, end: Ticks) {
+    pub(crate) fn end_at(&self, around: &Around<'_>, below: usize, end: Ticks) {
         if below >= around.stack.noted() {
             return;
         }
@@ -350,7 +350,7 @@ impl LaunchLog {
     /// the ends of their instances. Ranges of other domains above them stay open; for each of these an instance ends
     /// here, and another begins.
     #[inline]
-    pub(super) fn begin_again(&self, around: &Around<'_>, left: &Left) {
+    pub(crate) fn begin_again(&self, around: &Around<'_>, left: &Left) {
         let noted = around.stack.noted();
         if noted == 0 {
             return;
@@ -370,7 +370,7 @@ impl LaunchLog {
 
     /// Notes the ends of instances that have left the stack, if that is still to be done.
     #[inline]
-    pub(super) fn end_left(&self, around: &Around<'_>) {
+    pub(crate) fn end_left(&self, around: &Around<'_>) {
         if self.has_left(around.stack) {
             self.end_gone(around, around.session.clock.now());
         }
@@ -379,7 +379,7 @@ impl LaunchLog {
     /// Notes the end, at `end`, of the instances that are no longer on the stack. This ignores the limit, because they
     /// would otherwise stay open for ever.
     #[inline]
-    pub(super) fn end_gone(&self, around: &Around<'_>, end: Ticks) {
+    pub(crate) fn end_gone(&self, around: &Around<'_>, end: Ticks) {
         if around.stack.noted() > 0 {
             self.end_noted(around, end);
         }

@@ -6,19 +6,19 @@ use std::sync::atomic::Ordering::Relaxed;
 #[cfg(feature = "cuda")]
 use gpu_activity::record::Note;
 
-use super::ThreadState;
 use crate::clock::Ticks;
+#[cfg(feature = "cuda")]
+use crate::parts::launches::thread::helper::{ContestedCalls, Helper, ThreadView};
+#[cfg(feature = "cuda")]
+use crate::parts::launches::thread::launch_log::AnyCall;
+use crate::parts::launches::thread::launch_log::Around;
+use crate::parts::launches::thread::lifetimes::OpenLifetimes;
+#[cfg(feature = "cuda")]
+use crate::parts::launches::thread::notes::{Dropped, Taken};
 use crate::record::InstanceId;
 #[cfg(feature = "cuda")]
 use crate::session::catalog::ROOT;
-#[cfg(feature = "cuda")]
-use crate::thread::helper::{ContestedCalls, Helper, ThreadView};
-#[cfg(feature = "cuda")]
-use crate::thread::launch_log::AnyCall;
-use crate::thread::launch_log::Around;
-use crate::thread::lifetimes::OpenLifetimes;
-#[cfg(feature = "cuda")]
-use crate::thread::notes::{Dropped, Taken};
+use crate::thread::state::ThreadState;
 
 /// CUDA calls.
 #[cfg(feature = "cuda")]
@@ -51,22 +51,22 @@ impl ThreadState {
 
     /// Whether a call now would be outside of ranges, on another thread than the process's first.
     #[inline]
-    pub(in crate::thread) fn may_help(&self) -> bool {
+    pub(crate) fn may_help(&self) -> bool {
         self.stack.is_empty() && self.thread_id() != self.session.process
     }
 
     /// What another thread may look at.
-    pub(in crate::thread) fn view(&'static self) -> ThreadView {
+    pub(crate) fn view(&'static self) -> ThreadView {
         ThreadView { stack: &self.stack, notes: &self.launches.notes }
     }
 
     /// A number that changes with each range of this thread in which calls are made.
-    pub(in crate::thread) fn own_ranges(&self) -> u64 {
+    pub(crate) fn own_ranges(&self) -> u64 {
         self.launches.next_number.load(Relaxed)
     }
 
     /// Memory of calls outside of ranges.
-    pub(in crate::thread) fn helper(&self) -> &Helper {
+    pub(crate) fn helper(&self) -> &Helper {
         self.helper.get_or_init(Box::default)
     }
 
@@ -77,7 +77,7 @@ impl ThreadState {
 
     #[cold]
     #[inline(never)]
-    pub(in crate::thread) fn note_any_call(&self, correlation: u32, graph: bool, enqueues: bool, outside: u32) {
+    pub(crate) fn note_any_call(&self, correlation: u32, graph: bool, enqueues: bool, outside: u32) {
         let at = if self.is_taped { self.session.clock.now() } else { 0 };
         let call = self.numbers.as_ref().map_or(0, |numbers| numbers.innermost(self.stack.depth()));
         self.launches.note(&self.around(), &AnyCall { correlation, graph, enqueues, at, call, outside });
@@ -95,7 +95,7 @@ impl ThreadState {
         self.note(&Note::Own { correlation });
     }
 
-    pub(in crate::thread) fn note(&self, note: &Note) -> bool {
+    pub(crate) fn note(&self, note: &Note) -> bool {
         self.launches.notes.push(note, &self.session.note_room)
     }
 
@@ -127,7 +127,7 @@ impl ThreadState {
         self.launches.open_lifetimes()
     }
 
-    pub(super) fn around(&self) -> Around<'_> {
+    pub(crate) fn around(&self) -> Around<'_> {
         Around::new(&self.stack, &self.rows, self.session)
     }
 }

@@ -3,7 +3,7 @@
 use tracing::info_span;
 
 use super::{Listener, ROOM, call, lifetime};
-use crate::thread::notes::{Dropped, Taken};
+use crate::parts::launches::thread::notes::{Dropped, Taken};
 use gpu_activity::record::Note;
 
 #[test]

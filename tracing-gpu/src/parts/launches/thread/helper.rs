@@ -26,11 +26,11 @@ use std::time::Duration;
 use parking_lot::Mutex;
 
 use super::notes::Notes;
-use super::stack::Stack;
 use crate::clock::{Clock, Ticks};
 use crate::process;
 use crate::record::Place;
 use crate::session::catalog::ROOT;
+use crate::thread::stack::Stack;
 
 /// The shortest time between two calls in which the thread may have slept. It may also sleep for another reason: a lock
 /// of a moment, a page of memory.
@@ -63,7 +63,7 @@ pub(crate) struct Helper(Mutex<Burst>);
 
 /// The latest burst, and what is known from earlier ones.
 #[derive(Debug, Default)]
-pub(super) struct Burst {
+pub(crate) struct Burst {
     /// The last call before it (0 for none), its first, and its latest.
     before: Ticks,
     at: Ticks,
@@ -119,11 +119,11 @@ impl Row {
 
 /// A range that waits.
 #[derive(Debug)]
-pub(super) struct Waiter {
-    pub(super) thread: ThreadView,
-    pub(super) standing: Standing,
+pub(crate) struct Waiter {
+    pub(crate) thread: ThreadView,
+    pub(crate) standing: Standing,
     /// The row of the helper below that range, as a node of the tree.
-    pub(super) node: u32,
+    pub(crate) node: u32,
 }
 
 impl Waiter {
@@ -139,14 +139,14 @@ impl Waiter {
 
 /// What is looked at of another thread.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct ThreadView {
-    pub(super) stack: &'static Stack,
-    pub(super) notes: &'static Notes,
+pub(crate) struct ThreadView {
+    pub(crate) stack: &'static Stack,
+    pub(crate) notes: &'static Notes,
 }
 
 impl ThreadView {
     /// Where the thread stands; `None` outside of measured ranges.
-    pub(super) fn standing(&self) -> Option<Standing> {
+    pub(crate) fn standing(&self) -> Option<Standing> {
         let (place, start) = self.stack.innermost()?;
         Some(Standing { depth: self.stack.depth(), place, start, notes: self.notes.written() })
     }
@@ -154,15 +154,15 @@ impl ThreadView {
 
 /// Where a thread stands: differs after an entry, an exit, or a noted call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Standing {
+pub(crate) struct Standing {
     depth: usize,
-    pub(super) place: Place,
-    pub(super) start: Ticks,
+    pub(crate) place: Place,
+    pub(crate) start: Ticks,
     notes: usize,
 }
 
 /// What a look found: no open range, none that waits, the one that waits, or the labels of two.
-pub(super) enum Found {
+pub(crate) enum Found {
     NoRange,
     Nobody,
     One(Waiter),
@@ -181,13 +181,13 @@ pub(crate) struct ContestedCalls {
 }
 
 /// The helper at a call.
-pub(super) struct Caller<'a> {
-    pub(super) clock: &'a Clock,
-    pub(super) window: Ticks,
-    pub(super) name: &'a Mutex<String>,
-    pub(super) thread: u32,
+pub(crate) struct Caller<'a> {
+    pub(crate) clock: &'a Clock,
+    pub(crate) window: Ticks,
+    pub(crate) name: &'a Mutex<String>,
+    pub(crate) thread: u32,
     /// See [`Burst`].
-    pub(super) own_ranges: u64,
+    pub(crate) own_ranges: u64,
 }
 
 impl Caller<'_> {
@@ -204,7 +204,7 @@ impl Caller<'_> {
 
 impl Helper {
     /// The node of a call of this thread now, outside of ranges. `find` looks for the range that waits.
-    pub(super) fn node(&self, caller: &Caller<'_>, find: impl FnOnce(&Burst) -> Found) -> u32 {
+    pub(crate) fn node(&self, caller: &Caller<'_>, find: impl FnOnce(&Burst) -> Found) -> u32 {
         let Some(mut burst) = self.0.try_lock() else { return ROOT };
         let clock = caller.clock;
         burst.quiet = clock.ticks(QUIET);
@@ -224,7 +224,7 @@ impl Helper {
     /// changes a graph.
     #[cold]
     #[inline(never)]
-    pub(super) fn present_node(&self, clock: &Clock) -> u32 {
+    pub(crate) fn present_node(&self, clock: &Clock) -> u32 {
         let Some(burst) = self.0.try_lock() else { return ROOT };
         let is_soon = clock.now().saturating_sub(burst.last) < clock.ticks(PAUSE);
         let goes_on = || is_soon || process::thread_sleeps() == burst.sleeps;
@@ -239,7 +239,7 @@ impl Helper {
     }
 
     /// Another thread uses this memory from now on.
-    pub(super) fn begin_thread(&self) {
+    pub(crate) fn begin_thread(&self) {
         if let Some(mut burst) = self.0.try_lock() {
             *burst = Burst { contested: std::mem::take(&mut burst.contested), ..Burst::default() };
         }
@@ -248,14 +248,14 @@ impl Helper {
 
 impl Burst {
     /// Whether a range that was entered then, of this node, may have given the work of this burst.
-    pub(super) fn may_come_of(&self, range: u32, entered: Ticks) -> bool {
+    pub(crate) fn may_come_of(&self, range: u32, entered: Ticks) -> bool {
         let quiet = if self.before == 0 || self.row(range).is_some() { 0 } else { self.quiet };
         let is_early = self.latest_entry == 0 || entered <= self.latest_entry;
         is_early && entered < self.at && (entered > self.before.saturating_add(quiet) || entered == self.last_waiter)
     }
 
     /// The row of this helper below a range, if that waited before.
-    pub(super) fn row(&self, range: u32) -> Option<u32> {
+    pub(crate) fn row(&self, range: u32) -> Option<u32> {
         self.rows.iter().find(|row| row.range == range).map(|row| row.node)
     }
 

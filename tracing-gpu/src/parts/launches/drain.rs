@@ -1,5 +1,8 @@
 //! Converts attributed GPU work from numbers to the named part of a summary.
 
+#[cfg(feature = "cuda")]
+pub(crate) mod helpers;
+
 use gpu_activity::join::{self, Capture, UNKNOWN};
 use gpu_activity::totals::{self, Captured, Replays, add_count, add_work};
 use range_model::stats::{Distribution, Keyed, Lean, Named, order};
@@ -8,18 +11,18 @@ use range_model::{
     NodeKernel, NodeWork, ProjectionStats, RangeKernelStats, Sizes, Summary, TreeNode,
 };
 
-use super::cursor::Reader;
-use super::names::{Shown, label_shown, label_text};
-use super::part::{Nodes, Part, Run};
-use super::times::times;
 use crate::clock::Rate;
-use crate::collector::{ActivityTotals, Collector};
+use crate::drain::cursor::Reader;
+use crate::drain::names::{Shown, label_shown, label_text};
+use crate::drain::part::{Nodes, Part, Run};
+use crate::drain::times::times;
+use crate::parts::launches::collector::{ActivityTotals, Collector};
 use crate::record::{style_number, style_of};
 use crate::session::splits::Joined;
 use crate::session::{Names, Session};
 
 /// The GPU's work, as the collector has it.
-pub(super) struct Gpu {
+pub(crate) struct Gpu {
     collector: &'static Collector,
     session: &'static Session,
     all: ActivityTotals,
@@ -28,7 +31,7 @@ pub(super) struct Gpu {
 }
 
 impl Gpu {
-    pub(super) fn new(collector: &'static Collector, session: &'static Session) -> Self {
+    pub(crate) fn new(collector: &'static Collector, session: &'static Session) -> Self {
         Self { collector, session, all: ActivityTotals::default(), graphs: Keyed::default(), kernels: Keyed::default() }
     }
 }

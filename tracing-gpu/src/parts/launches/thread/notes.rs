@@ -14,7 +14,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use super::note_line::{line_of, notes_of};
 use crate::page::{Cursor, Line, PAGE, Page};
-use crate::session::note_room::NoteRoom;
+use crate::parts::launches::session::NoteRoom;
 use crate::sync::{AtomicU32, Mutex};
 use gpu_activity::record::Note;
 
@@ -55,7 +55,7 @@ pub(crate) struct Notes {
     thread: AtomicU32,
     /// Allocated at the first note, outside of the limit: as large as a timeline's page, and smaller than a thread's
     /// other memory.
-    pub(super) page: Page,
+    pub(crate) page: Page,
 }
 
 /// Numbers of notes that found no room, by the figure that lacks them.
@@ -123,13 +123,13 @@ impl Notes {
     }
 
     /// A number that changes with each note. On any thread.
-    pub(super) fn written(&self) -> usize {
+    pub(crate) fn written(&self) -> usize {
         self.page.written()
     }
 
     /// Writes this note to the page; returns false and changes nothing if the page is full.
     #[inline]
-    pub(super) fn push_near(&self, note: Line) -> bool {
+    pub(crate) fn push_near(&self, note: Line) -> bool {
         self.page.write(note)
     }
 

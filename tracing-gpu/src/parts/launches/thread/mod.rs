@@ -1,0 +1,17 @@
+//! TODO crate::parts::launches::thread
+
+#[cfg(feature = "cuda")]
+pub(crate) mod helper;
+#[cfg(feature = "cuda")]
+pub(crate) mod launch_log;
+#[cfg(not(feature = "cuda"))]
+#[path = "launch_log/disabled.rs"]
+pub(crate) mod launch_log;
+pub(crate) mod lifetimes;
+#[cfg(feature = "cuda")]
+pub(crate) mod note_line;
+#[cfg(feature = "cuda")]
+pub(crate) mod notes;
+pub(crate) mod paths;
+#[cfg(feature = "cuda")]
+pub(crate) mod waiting;
