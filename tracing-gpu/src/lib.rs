@@ -169,7 +169,6 @@ pub(crate) mod parts;
 mod process;
 mod profiler;
 mod record;
-mod recorder;
 #[cfg(all(target_os = "linux", feature = "command"))]
 mod row_file;
 #[cfg(not(all(target_os = "linux", feature = "command")))]

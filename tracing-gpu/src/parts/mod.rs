@@ -4,4 +4,5 @@ pub(crate) mod batches;
 pub(crate) mod calls;
 pub(crate) mod launches;
 pub(crate) mod streams;
+pub(crate) mod timeline;
 pub(crate) mod waits;

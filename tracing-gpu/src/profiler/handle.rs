@@ -17,7 +17,7 @@ use crate::drain::Cursor;
 use crate::openacc::OpenAcc;
 use crate::outputs;
 use crate::parts::launches::collector::Collector;
-use crate::recorder::Recorder;
+use crate::parts::timeline::recorder::Recorder;
 use crate::sampler::Sampler;
 use crate::thread::engine::Engine;
 use crate::tier::layer::GpuLayer;

@@ -20,13 +20,13 @@ use crate::config::{Config, Gpu};
 use crate::outputs;
 use crate::parts::launches::collector::Collector;
 use crate::parts::streams::device as stream;
+use crate::parts::timeline::recorder::Recorder;
+use crate::parts::timeline::session::TapeRoom;
 use crate::process;
-use crate::recorder::Recorder;
 use crate::row_file::RowFile;
 use crate::sampler::Sampler;
 use crate::session::SessionOptions;
 use crate::session::catalog::Limits;
-use crate::session::tape_room::TapeRoom;
 use crate::thread::engine::{self, Engine};
 #[cfg(feature = "foreign")]
 use crate::tier;

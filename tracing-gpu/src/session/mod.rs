@@ -11,7 +11,6 @@ pub(crate) mod row_log;
 pub(crate) mod runtime;
 mod split;
 pub(crate) mod splits;
-pub(crate) mod tape_room;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -30,6 +29,7 @@ use crate::parts::calls::session::table::Calls;
 #[cfg(feature = "cuda")]
 use crate::parts::launches::session::NoteRoom;
 use crate::parts::streams::device::StreamTotals;
+use crate::parts::timeline::session::TapeRoom;
 use crate::parts::waits::session::asked_values::AskedValues;
 use crate::parts::waits::session::endings::AllEndings;
 use crate::parts::waits::session::task_wakes::TaskWakes;
@@ -46,7 +46,6 @@ use front_end::FrontEnd;
 use gate::{FINISHED, SessionGate};
 use misnested::MisnestedSites;
 use split::Split;
-use tape_room::TapeRoom;
 
 /// Spans of this level and of less verbose ones are measured by default.
 pub(crate) const DEFAULT_LEVEL: Level = Level::INFO;

@@ -13,14 +13,11 @@ mod hand_over;
 mod in_file;
 mod known;
 pub(crate) mod number;
-pub(crate) mod numbers;
 #[cfg(feature = "injection")]
 pub(crate) mod openacc;
-pub(crate) mod raw_fields;
 pub(crate) mod row;
 pub(crate) mod rows;
 pub(crate) mod sequence;
 pub(crate) mod slab;
 pub(crate) mod stack;
 pub(crate) mod state;
-pub(crate) mod tape;

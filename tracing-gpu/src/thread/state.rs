@@ -15,14 +15,12 @@ use super::caches::{Children, Remembered};
 use super::cpu_time::{CpuTime, Credits};
 use super::gate::{Gate, RowsWindow};
 use super::known::{Known, Lookup};
-use super::numbers::Numbers;
 #[cfg(feature = "injection")]
 use super::openacc::OpenAccLog;
 use super::row::{Row, RowIdentity};
 use super::rows::{CallRows, Rows};
 use super::slab::Slab;
 use super::stack::{Ranges, Stack};
-use super::tape::{Record, Tape};
 use crate::clock::Ticks;
 use crate::parts::calls::session::table::Spare;
 use crate::parts::calls::thread::call_row::CallRow;
@@ -30,6 +28,8 @@ use crate::parts::calls::thread::call_row::CallRow;
 use crate::parts::launches::thread::helper::Helper;
 use crate::parts::launches::thread::launch_log::LaunchLog;
 use crate::parts::streams::thread::open_pairs::OpenPairs;
+use crate::parts::timeline::thread::numbers::Numbers;
+use crate::parts::timeline::thread::tape::{Record, Tape};
 use crate::parts::waits::thread::thread_waits::ThreadWaits;
 use crate::record::{CallId, Ended, OnCpu, Place, RangeKey};
 use crate::session::{NvtxRange, Session};
@@ -45,7 +45,6 @@ mod foreign;
 #[cfg(all(target_os = "linux", feature = "command"))]
 pub(crate) mod image;
 mod new;
-mod recording;
 mod spans;
 #[cfg(all(test, target_pointer_width = "64", feature = "cuda"))]
 mod tests;

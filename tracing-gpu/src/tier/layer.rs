@@ -9,11 +9,11 @@ use tracing_subscriber::registry::{LookupSpan, SpanRef};
 
 use super::{Beside, EnteredSpan, Home, own_values};
 use crate::parts::calls::session::Call;
+use crate::parts::timeline::thread::numbers::Created;
 use crate::record::{CallId, Place, StreamId};
 use crate::session::catalog::ROOT;
 use crate::span::values::SpanValues;
 use crate::thread::engine::Engine;
-use crate::thread::numbers::Created;
 use crate::thread::state::ThreadState;
 use range_model::stats::Lean;
 

@@ -6,7 +6,6 @@
 pub(crate) mod layer;
 #[cfg(feature = "foreign")]
 pub(crate) mod linked;
-mod marks;
 mod own_values;
 pub(crate) mod subscriber;
 #[cfg(feature = "injection")]
@@ -21,11 +20,11 @@ use std::sync::Arc;
 use tracing_core::{Event, Metadata, span};
 
 use crate::parts::streams::device as stream;
+use crate::parts::timeline::thread::numbers::{Created, NewSpan};
 use crate::record::{CallId, Place, StreamId, Unnamed};
 use crate::session::catalog::ROOT;
 use crate::span::values::SpanValues;
 use crate::thread::engine::Engine;
-use crate::thread::numbers::{Created, NewSpan};
 use crate::thread::row::Row;
 use crate::thread::state::{CountingExit, ThreadState};
 
@@ -445,7 +444,7 @@ fn record<H: Home>(engine: &'static Engine, home: &H, id: u64, record: &span::Re
 #[inline]
 fn event(engine: &'static Engine, event: &Event<'_>) {
     if let Some(thread) = engine.thread() {
-        marks::mark(&engine.session, thread, event);
+        crate::parts::timeline::tier::mark(&engine.session, thread, event);
     }
 }
 

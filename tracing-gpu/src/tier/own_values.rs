@@ -10,6 +10,8 @@ use tracing_core::{Metadata, span};
 use crate::clock::Ticks;
 use crate::parts::batches::session::ClosedSpan;
 use crate::parts::calls::session::{Call, EndedCall};
+use crate::parts::timeline::thread::numbers::NewSpan;
+use crate::parts::timeline::thread::tape::{RangeRecord, Record};
 use crate::parts::waits::thread::coincidence::Read;
 use crate::record::{CallId, Ended, LinkedId, Place, RangeKey};
 use crate::session::catalog::ROOT;
@@ -17,9 +19,7 @@ use crate::span::codes::CodeReader;
 use crate::span::fields::Fields;
 use crate::span::values::{Changing, FieldValues, Lifetime, SpanValues};
 use crate::thread::engine::Engine;
-use crate::thread::numbers::NewSpan;
 use crate::thread::state::ThreadState;
-use crate::thread::tape::{RangeRecord, Record};
 use range_model::RangeStyle;
 
 /// Reads the fields of a new span and counts its creation. `parent` is its parent node, `above` its parent call, as for

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use tracing_core::{Dispatch, Event, Interest, Metadata, Subscriber, span};
 
 use super::{Beside, EnteredSpan, Home, own_values};
+use crate::parts::timeline::thread::numbers::Created;
 use crate::record::{CallId, Place, StreamId};
 use crate::session::catalog::ROOT;
 use crate::span::values::SpanValues;
 use crate::thread::engine::Engine;
-use crate::thread::numbers::Created;
 use crate::thread::slab::{Closed, SpanRef, untracked};
 use crate::thread::state::ThreadState;
 

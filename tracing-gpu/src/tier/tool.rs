@@ -12,8 +12,9 @@ use range_model::timeline::Value;
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use super::{own_values, tails};
+use crate::parts::timeline::recorder::value_of;
+use crate::parts::timeline::thread::tape::Record;
 use crate::record::RangeKey;
-use crate::recorder::value_of;
 use crate::session::Session;
 use crate::session::catalog::CategoryName;
 use crate::session::foreign::FOREIGN;
@@ -22,7 +23,6 @@ use crate::span::fields::Fields;
 use crate::span::values::{Category, Changing, Lifetime};
 use crate::thread::engine::Engine;
 use crate::thread::state::ThreadState;
-use crate::thread::tape::Record;
 
 /// Receives the NVTX calls of a process and measures their ranges: see
 /// [`Profiler::nvtx_tool`](crate::Profiler::nvtx_tool).

@@ -2,11 +2,11 @@
 
 use range_model::timeline::Link;
 
+use crate::parts::timeline::thread::numbers::Created;
+use crate::parts::timeline::thread::tape::Record;
 use crate::record::CallId;
 use crate::thread::engine::Engine;
-use crate::thread::numbers::Created;
 use crate::thread::state::ThreadState;
-use crate::thread::tape::Record;
 use crate::tier::{EnteredSpan, Home};
 
 /// Links a span to one that it follows from. Spans of both are followed by a call from now on, whatever their rows are.

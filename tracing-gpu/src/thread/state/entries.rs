@@ -6,10 +6,10 @@ use super::ThreadState;
 use crate::clock::{Ticks, read_counter};
 use crate::parts::calls::session::{Call, LastExit};
 use crate::parts::streams::device::{self as stream, StartedPair};
+use crate::parts::timeline::thread::numbers::Created;
 use crate::record::{CallId, Place, RangeKey, StreamId};
 use crate::span::fields::Fields;
 use crate::span::values::{Changing, SpanValues};
-use crate::thread::numbers::Created;
 
 /// Entries. Places belong to this thread.
 impl ThreadState {

@@ -188,7 +188,7 @@ impl ThreadState {
     }
 
     /// Ends and counts the instance that has just left the top of the stack. Returns when it ended.
-    pub(super) fn end(&self, ended: Ended) -> Ticks {
+    pub(crate) fn end(&self, ended: Ended) -> Ticks {
         self.end_by(ended, &self.session.clock)
     }
 

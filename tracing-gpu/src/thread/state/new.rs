@@ -19,18 +19,18 @@ use crate::parts::launches::thread::launch_log::LaunchLog;
 #[cfg(feature = "cuda")]
 use crate::parts::launches::thread::notes::Notes;
 use crate::parts::streams::thread::open_pairs::OpenPairs;
+use crate::parts::timeline::thread::numbers::Numbers;
+use crate::parts::timeline::thread::tape::Tape;
 use crate::parts::waits::thread::thread_waits::ThreadWaits;
 use crate::process;
 use crate::row_file::Lost;
 use crate::session::Session;
 use crate::thread::cpu_time::Credits;
 use crate::thread::gate::{Gate, RowsWindow};
-use crate::thread::numbers::Numbers;
 use crate::thread::row::Row;
 use crate::thread::rows::{CallRows, FIRST_ROWS, Rows};
 use crate::thread::slab::{END, Slab};
 use crate::thread::stack::Stack;
-use crate::thread::tape::Tape;
 
 /// Bytes of a state in a row file: its open ranges, and its first rows.
 const IN_FILE: usize = offset_of!(ThreadState, rows) + FIRST_ROWS * size_of::<Row>();

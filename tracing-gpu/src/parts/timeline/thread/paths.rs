@@ -3,16 +3,16 @@
 use tracing_core::Metadata;
 use tracing_core::field::Visit;
 
-use super::ThreadState;
 use crate::clock::{Ticks, read_counter};
 use crate::parts::calls::session::{Call, EndedCall};
+use crate::parts::timeline::thread::numbers::{Created, NewSpan, Numbers};
+use crate::parts::timeline::thread::tape::{CallRecord, RangeRecord, Record, WaitRecord};
 use crate::parts::waits::session::owed::Owed;
 use crate::record::{Ended, OnCpu, Place, RangeKey, RangeNumbers};
 use crate::span::fields::Fields;
 use crate::span::site::site_key;
 use crate::span::values::Changing;
-use crate::thread::numbers::{Created, NewSpan, Numbers};
-use crate::thread::tape::{CallRecord, RangeRecord, Record, WaitRecord};
+use crate::thread::state::ThreadState;
 
 impl ThreadState {
     /// Path `recording`. Returns false, and changes nothing, if it does not apply.
@@ -46,7 +46,7 @@ impl ThreadState {
     /// Whether the call site of a place has fields.
     #[cold]
     #[inline(never)]
-    pub(super) fn has_fields(&self, place: Place) -> bool {
+    pub(crate) fn has_fields(&self, place: Place) -> bool {
         let metadata = self.identity(place).and_then(|identity| identity.metadata);
         metadata.is_some_and(|metadata| !metadata.fields().is_empty())
     }
@@ -97,7 +97,7 @@ impl ThreadState {
 
     /// Records an ended range of this thread, if a timeline is written.
     #[inline]
-    pub(super) fn record_ended(&self, ended: Ended, end: Ticks, depth: usize) {
+    pub(crate) fn record_ended(&self, ended: Ended, end: Ticks, depth: usize) {
         if !self.tape.is_open() {
             return;
         }
@@ -107,7 +107,7 @@ impl ThreadState {
     }
 
     #[inline(always)]
-    pub(super) fn record_range(&self, key: RangeKey, start: Ticks, end: Ticks, depth: usize, cut: bool) {
+    pub(crate) fn record_range(&self, key: RangeKey, start: Ticks, end: Ticks, depth: usize, cut: bool) {
         let numbers = self.numbers_of(depth);
         let range = RangeRecord { key, start, end, depth: depth as u32, began_on: None, cut, numbers };
         self.tape.record_range(self.thread_id(), &range);
@@ -193,7 +193,7 @@ impl ThreadState {
 
     /// The numbers of an open range, by its place on the stack, or of one that has just left it.
     #[inline(always)]
-    pub(super) fn numbers_of(&self, range: usize) -> RangeNumbers {
+    pub(crate) fn numbers_of(&self, range: usize) -> RangeNumbers {
         self.numbers.as_ref().map_or_else(RangeNumbers::default, |numbers| numbers.of(range))
     }
 

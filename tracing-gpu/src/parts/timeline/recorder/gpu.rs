@@ -12,7 +12,7 @@ pub(crate) use crate::parts::launches::collector::GpuRecords;
 use crate::session::catalog::ROOT;
 
 /// State that is kept between writes.
-pub(super) struct GpuTracks {
+pub(crate) struct GpuTracks {
     /// Reading of the records' clock when the profiler's clock began.
     origin: u64,
     /// Devices that the files have announced.
@@ -28,7 +28,7 @@ pub(super) struct GpuTracks {
 type Give<'a> = &'a mut dyn FnMut(&Item<'_>);
 
 impl GpuTracks {
-    pub(super) fn new(origin: u64) -> Self {
+    pub(crate) fn new(origin: u64) -> Self {
         Self {
             origin,
             devices: Keyed::default(),
@@ -38,7 +38,7 @@ impl GpuTracks {
         }
     }
 
-    pub(super) fn write(&mut self, records: &GpuRecords, moments: &Moments, labels: &Labels, give: Give<'_>) {
+    pub(crate) fn write(&mut self, records: &GpuRecords, moments: &Moments, labels: &Labels, give: Give<'_>) {
         // Thread and time of a launch, its span, and its call. A thread without a state has none of these.
         let place = |launch: Option<Launch>| match launch.filter(|launch| launch.thread != 0) {
             Some(Launch { thread, node, at, call }) => (Some((thread, moments.ns(at))), labels.node(node), call),

@@ -39,13 +39,15 @@ use span_fields::SpanFields;
 
 use crate::clock::Ticks;
 use crate::outputs::OpenFile;
+use crate::parts::timeline::thread::tape::{
+    CallRecord, RangeRecord, Record, Recorded, Records, ValuesRecord, WaitRecord,
+};
 use crate::parts::waits::session::owed::NOBODY;
 use crate::process::{spawn, without_write_signals};
 use crate::record::{OnCpu, RangeNumbers};
 use crate::session::Session;
 use crate::thread::engine::Engine;
 use crate::thread::state::ThreadState;
-use crate::thread::tape::{CallRecord, RangeRecord, Record, Recorded, Records, ValuesRecord, WaitRecord};
 
 /// The fraction of the timeline memory in which fields of spans are remembered.
 const FIELDS_PART: usize = 4;

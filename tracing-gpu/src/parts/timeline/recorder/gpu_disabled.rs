@@ -7,30 +7,30 @@ use super::moments::Moments;
 
 #[derive(Default)]
 pub(crate) struct GpuRecords {
-    pub(super) lost: u64,
-    pub(super) lost_details: [u64; Details::EACH.len()],
+    pub(crate) lost: u64,
+    pub(crate) lost_details: [u64; Details::EACH.len()],
 }
 
-pub(super) struct GpuTracks;
+pub(crate) struct GpuTracks;
 
 impl GpuRecords {
-    pub(super) fn new(_: usize) -> Self {
+    pub(crate) fn new(_: usize) -> Self {
         Self::default()
     }
 
-    pub(super) fn take(&mut self) -> Self {
+    pub(crate) fn take(&mut self) -> Self {
         Self::default()
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         true
     }
 }
 
 impl GpuTracks {
-    pub(super) fn new(_: u64) -> Self {
+    pub(crate) fn new(_: u64) -> Self {
         Self
     }
 
-    pub(super) fn write(&mut self, _: &GpuRecords, _: &Moments, _: &Labels, _: &mut dyn FnMut(&Item<'_>)) {}
+    pub(crate) fn write(&mut self, _: &GpuRecords, _: &Moments, _: &Labels, _: &mut dyn FnMut(&Item<'_>)) {}
 }

@@ -6,9 +6,9 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use super::stack::{Frame, Left, Stack};
 use crate::chunked::Chunked;
 use crate::record::{Place, RangeNumbers};
+use crate::thread::stack::{Frame, Left, Stack};
 
 /// How many numbers a thread takes at once.
 const BLOCK: u64 = 256;
@@ -94,17 +94,17 @@ impl Created {
 /// A thread's data about the spans that it created, and about its open ranges.
 #[derive(Debug)]
 pub(crate) struct Numbers {
-    pub(super) next: AtomicU64,
-    pub(super) end: AtomicU64,
+    pub(crate) next: AtomicU64,
+    pub(crate) end: AtomicU64,
     /// The thread that owns this, by a number that is unique among owners.
-    pub(super) owner: AtomicU64,
-    pub(super) created: Chunked<Created, 64>,
+    pub(crate) owner: AtomicU64,
+    pub(crate) created: Chunked<Created, 64>,
     /// Open ranges by their place on the stack.
-    pub(super) open: Chunked<OpenNumbers, 64>,
+    pub(crate) open: Chunked<OpenNumbers, 64>,
 }
 
 #[derive(Debug, Default)]
-pub(super) struct OpenNumbers {
+pub(crate) struct OpenNumbers {
     /// The lowest bit tells whether it has fields.
     span: AtomicU64,
     call: AtomicU64,
@@ -113,13 +113,13 @@ pub(super) struct OpenNumbers {
 
 impl Numbers {
     #[cfg(test)]
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let word = || AtomicU64::new(0);
         Self { next: word(), end: word(), owner: word(), created: Chunked::new(), open: Chunked::new() }
     }
 
     /// Gives this to another thread.
-    pub(super) fn begin_thread(&self) {
+    pub(crate) fn begin_thread(&self) {
         static OWNERS: AtomicU64 = AtomicU64::new(1);
         self.owner.store(OWNERS.fetch_add(1, Relaxed), Relaxed);
     }
@@ -210,7 +210,7 @@ impl Numbers {
     }
 
     /// Numbers the innermost range of a stack, for a span with this place by creation.
-    pub(super) fn enter_any(
+    pub(crate) fn enter_any(
         &self,
         stack: &Stack,
         home: Place,
@@ -237,7 +237,7 @@ impl Numbers {
     }
 
     /// Moves the numbers after an exit below the innermost of `depth` ranges, like the ranges that remain.
-    pub(super) fn follow(&self, depth: usize, left: &Left) {
+    pub(crate) fn follow(&self, depth: usize, left: &Left) {
         for before in (left.base()..depth).filter(|&range| !left.is_gone(range)) {
             self.set(left.place_of(before), self.of(before));
         }

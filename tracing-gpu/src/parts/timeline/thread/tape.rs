@@ -16,8 +16,8 @@ use tracing_core::field::Visit;
 use super::raw_fields::{LINE, SpareWords, Words};
 use crate::clock::Ticks;
 use crate::page::{Cursor, Line, PAGE, Page};
+use crate::parts::timeline::session::TapeRoom;
 use crate::record::{OnCpu, RangeKey, RangeNumbers};
-use crate::session::tape_room::TapeRoom;
 use crate::span::fields::{Fields, FieldsAt};
 use crate::span::values::Changing;
 use range_model::RangeStyle;
@@ -416,13 +416,13 @@ impl Log {
 
 impl Tape {
     /// A tape with the room of a session that writes a timeline.
-    pub(super) fn new(room: Option<&'static TapeRoom>) -> Self {
+    pub(crate) fn new(room: Option<&'static TapeRoom>) -> Self {
         Self { page: room.map(|_| Page::default()), log: Mutex::default(), room } // the page has no room yet
     }
 
     /// Whether anything is recorded now.
     #[inline(always)]
-    pub(super) fn is_open(&self) -> bool {
+    pub(crate) fn is_open(&self) -> bool {
         self.open_page().is_some()
     }
 
@@ -434,7 +434,7 @@ impl Tape {
 
     /// Records a range of this thread, if a timeline is written.
     #[inline(always)]
-    pub(super) fn record_range(&self, thread: u32, range: &RangeRecord) {
+    pub(crate) fn record_range(&self, thread: u32, range: &RangeRecord) {
         let Some(page) = self.open_page() else { return };
         let line = line_of(range, thread);
         if range.numbers == RangeNumbers::default() {
@@ -444,13 +444,13 @@ impl Tape {
     }
 
     /// Records a call whose span this thread has closed, if a timeline is written.
-    pub(super) fn record_call(&self, thread: u32, call: &CallRecord) {
+    pub(crate) fn record_call(&self, thread: u32, call: &CallRecord) {
         let Some(page) = self.open_page() else { return };
         self.record_numbered(page, [line_of_call(call, thread), line_of_numbers(call.numbers)]);
     }
 
     /// Records a part of a call's wait that ends on this thread, if a timeline is written.
-    pub(super) fn record_wait(&self, thread: u32, wait: &WaitRecord) {
+    pub(crate) fn record_wait(&self, thread: u32, wait: &WaitRecord) {
         let Some(page) = self.open_page() else { return };
         let numbers = RangeNumbers { call: wait.call, ..RangeNumbers::default() };
         self.record_numbered(page, [line_of_wait(wait, thread), line_of_numbers(numbers)]);
@@ -469,7 +469,7 @@ impl Tape {
 
     /// Records fields of a span, which `visit` passes to its argument: at its creation, or later at the time `at`.
     #[inline(always)]
-    pub(super) fn record_fields(
+    pub(crate) fn record_fields(
         &self,
         thread: u32,
         (span, site): (u64, u64),
@@ -504,13 +504,13 @@ impl Tape {
     }
 
     /// Records something of this thread with fields, if a timeline is written.
-    pub(super) fn record(&self, thread: u32, record: Record, fields: &Fields) {
+    pub(crate) fn record(&self, thread: u32, record: Record, fields: &Fields) {
         let lines = OTHER_LINES + lines_of_text(&record) + lines_of_fields(fields);
         self.record_apart(lines, |records| records.push(thread, record, fields));
     }
 
     /// Records the values of the range that starts then, if a timeline is written.
-    pub(super) fn record_values(&self, thread: u32, start: Ticks, values: &Changing, fields: &Fields) {
+    pub(crate) fn record_values(&self, thread: u32, start: Ticks, values: &Changing, fields: &Fields) {
         let Some(page) = self.open_page() else { return };
         let line = line_of_values(start, values, fields.len(), thread);
         if fields.is_empty() {
@@ -525,7 +525,7 @@ impl Tape {
     }
 
     /// Records the processor time of the range that starts then and is recorded next, if a timeline is written.
-    pub(super) fn record_on_cpu(&self, thread: u32, start: Ticks, cpu: OnCpu) {
+    pub(crate) fn record_on_cpu(&self, thread: u32, start: Ticks, cpu: OnCpu) {
         let Some(page) = self.open_page() else { return };
         let off = (cpu.off >> 10).min(u64::from(u32::MAX)) << 32;
         let line = [start, cpu.on, off | u64::from(thread), ON_CPU];

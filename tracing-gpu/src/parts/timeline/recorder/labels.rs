@@ -9,7 +9,7 @@ use crate::session::catalog::ROOT;
 
 /// Names by number, as far as they are known here.
 #[derive(Default)]
-pub(super) struct Labels {
+pub(crate) struct Labels {
     labels: Vec<(Option<&'static str>, Arc<str>)>,
     categories: Vec<Arc<str>>,
     /// Parent and label of each node of the lineage tree.
@@ -17,16 +17,16 @@ pub(super) struct Labels {
 }
 
 impl Labels {
-    pub(super) fn label(&self, label: u32) -> (Option<&'static str>, &str) {
+    pub(crate) fn label(&self, label: u32) -> (Option<&'static str>, &str) {
         self.labels.get(label as usize).map_or((None, ""), |(domain, name)| (*domain, name))
     }
 
-    pub(super) fn category(&self, category: u32) -> Option<&str> {
+    pub(crate) fn category(&self, category: u32) -> Option<&str> {
         self.categories.get(category as usize).map(|name| &**name).filter(|_| category != 0)
     }
 
     /// Adds new names.
-    pub(super) fn update(&mut self, session: &Session) {
+    pub(crate) fn update(&mut self, session: &Session) {
         session.with_names(|names| {
             while let Some(label) = names.catalog.label_of(self.labels.len() as u32) {
                 self.labels.push((names.domain_name(label.domain), label.name.clone()));
@@ -49,13 +49,13 @@ impl Labels {
 #[cfg(feature = "cuda")]
 impl Labels {
     /// Name of the spans of a node; `None` outside of any.
-    pub(super) fn node(&self, node: u32) -> Option<&str> {
+    pub(crate) fn node(&self, node: u32) -> Option<&str> {
         let (_, label) = self.nodes.get(node as usize).filter(|_| node != ROOT)?;
         Some(self.label(*label).1)
     }
 
     /// Labels of the spans from below `base` down to a node; from the root if `base` is not above it.
-    pub(super) fn path(&self, node: u32, base: u32) -> Vec<String> {
+    pub(crate) fn path(&self, node: u32, base: u32) -> Vec<String> {
         let (mut path, mut at) = (Vec::new(), node);
         while let Some(&(parent, label)) = self.nodes.get(at as usize).filter(|_| at != ROOT && at != base) {
             path.push(match self.label(label) {

@@ -12,11 +12,11 @@ use range_model::stats::Keyed;
 use range_model::timeline::Value;
 
 use crate::clock::Ticks;
+use crate::parts::timeline::thread::raw_fields;
+use crate::parts::timeline::thread::tape::FieldsRecord;
 use crate::record::RangeNumbers;
 use crate::session::Session;
 use crate::span::fields::Fields;
-use crate::thread::raw_fields;
-use crate::thread::tape::FieldsRecord;
 
 /// The names of a call site's fields, if they are shown.
 type Names = Arc<[Option<&'static str>]>;
@@ -48,7 +48,7 @@ impl SpanRecord {
 }
 
 #[derive(Default)]
-pub(super) struct SpanFields {
+pub(crate) struct SpanFields {
     young: Keyed<u64, SpanRecord>,
     old: Keyed<u64, SpanRecord>,
     /// Present and largest memory of `young`.
@@ -59,17 +59,17 @@ pub(super) struct SpanFields {
     /// Memory for reading a text.
     text: Vec<u8>,
     /// Number of ranges and calls without their fields, not yet told.
-    pub(super) lost: u64,
+    pub(crate) lost: u64,
 }
 
 impl SpanFields {
     /// A store within this number of bytes.
-    pub(super) fn new(bytes: usize) -> Self {
+    pub(crate) fn new(bytes: usize) -> Self {
         Self { most: bytes / 2, ..Self::default() }
     }
 
     /// Adds recorded fields of a span; they may have been added already.
-    pub(super) fn add(&mut self, record: &FieldsRecord<'_>, session: &Session) {
+    pub(crate) fn add(&mut self, record: &FieldsRecord<'_>, session: &Session) {
         let mut kept = self.take(record.span).unwrap_or_default();
         if record.at.is_none() && kept.is_whole {
             return self.keep(record.span, kept);
@@ -97,7 +97,7 @@ impl SpanFields {
         self.sites.row_or(site, shown).clone()
     }
 
-    pub(super) fn is_known(&self, span: u64) -> bool {
+    pub(crate) fn is_known(&self, span: u64) -> bool {
         self.young.get(&span).or_else(|| self.old.get(&span)).is_some_and(|kept| kept.is_whole)
     }
 
@@ -124,7 +124,7 @@ impl SpanFields {
     }
 
     /// Writes a range or a call that ended at the time `then`, with the fields of its span before `others`.
-    pub(super) fn write(
+    pub(crate) fn write(
         &mut self,
         numbers: RangeNumbers,
         end: Ticks,

@@ -13,7 +13,7 @@ const MOST: usize = 1 << 16;
 ///
 /// After the first lines there are at most two within [`SPACE`], however often moments are added. If there are too many
 /// lines, fewer replace them, and the start of a range that is still open moves by some tens of nanoseconds.
-pub(super) struct Moments {
+pub(crate) struct Moments {
     lines: Vec<Line>,
     /// Moments up to here may have been converted, so their conversion is fixed.
     covered: Ticks,
@@ -48,19 +48,19 @@ impl Line {
 }
 
 impl Moments {
-    pub(super) fn new(origin: Ticks) -> Self {
+    pub(crate) fn new(origin: Ticks) -> Self {
         let lines = vec![Line { from: origin, from_ns: 0, ticks: 1, ns: 0 }]; // no rate is known yet
         Self { lines, covered: origin, measured: (origin, 0), space: SPACE }
     }
 
     /// Nanoseconds since the origin.
-    pub(super) fn ns(&self, ticks: Ticks) -> u64 {
+    pub(crate) fn ns(&self, ticks: Ticks) -> u64 {
         let after = self.lines.partition_point(|line| line.from <= ticks);
         self.lines.get(after.saturating_sub(1)).map_or(0, |line| line.ns(ticks))
     }
 
     /// Adds a reading of both clocks: everything before can be converted from now on.
-    pub(super) fn add(&mut self, (ticks, ns): (Ticks, u64)) {
+    pub(crate) fn add(&mut self, (ticks, ns): (Ticks, u64)) {
         let Some(&last) = self.lines.last().filter(|_| ticks > self.covered) else { return };
         let (measured, measured_ns) = self.measured;
         let (since, passed) = (ticks.saturating_sub(measured), ns.saturating_sub(measured_ns));

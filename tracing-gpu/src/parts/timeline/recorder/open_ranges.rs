@@ -12,10 +12,10 @@ const OPEN: usize = 1 << 16;
 
 /// Values of a range.
 #[derive(Clone, Default)]
-pub(super) struct OpenValues {
-    pub(super) color: Option<Color>,
-    pub(super) payload: Option<Payload>,
-    pub(super) fields: Fields,
+pub(crate) struct OpenValues {
+    pub(crate) color: Option<Color>,
+    pub(crate) payload: Option<Payload>,
+    pub(crate) fields: Fields,
 }
 
 /// The start of a range or of its window, its thread, and its depth where that is known.
@@ -55,17 +55,17 @@ impl<T> Bounded<T> {
 
 /// What is known of open ranges.
 #[derive(Default)]
-pub(super) struct OpenRanges {
+pub(crate) struct OpenRanges {
     values: Bounded<OpenValues>,
     /// Original starts.
     began: Bounded<Ticks>,
     /// Number of forgotten ranges, not yet told: they lack their values, or their time before a window.
-    pub(super) lost: u64,
+    pub(crate) lost: u64,
 }
 
 impl OpenRanges {
     /// Keeps the values of a range.
-    pub(super) fn keep(&mut self, thread: u32, start: Ticks, values: OpenValues) {
+    pub(crate) fn keep(&mut self, thread: u32, start: Ticks, values: OpenValues) {
         // More values of the same range arrive at its end.
         match self.values.all.get_mut(&(start, thread, 0)) {
             Some(known) => known.fields.append(&values.fields),
@@ -75,19 +75,19 @@ impl OpenRanges {
     }
 
     /// A window that begins at `start` cut the range at this depth, which began at `before`.
-    pub(super) fn cut(&mut self, thread: u32, depth: u32, before: Ticks, start: Ticks) {
+    pub(crate) fn cut(&mut self, thread: u32, depth: u32, before: Ticks, start: Ticks) {
         let began = self.began.remove((before, thread, depth)).unwrap_or(before); // it may have been cut before
         self.began.all.insert((start, thread, depth), began);
         self.lost += self.began.forget();
     }
 
     /// The original start of an ended range: `start`, unless a window cut it.
-    pub(super) fn began(&mut self, thread: u32, depth: u32, start: Ticks) -> Ticks {
+    pub(crate) fn began(&mut self, thread: u32, depth: u32, start: Ticks) -> Ticks {
         self.began.remove((start, thread, depth)).unwrap_or(start)
     }
 
     /// The values of an ended range.
-    pub(super) fn values(&mut self, thread: u32, start: Ticks) -> Option<OpenValues> {
+    pub(crate) fn values(&mut self, thread: u32, start: Ticks) -> Option<OpenValues> {
         self.values.remove((start, thread, 0))
     }
 }

@@ -6,15 +6,15 @@ use nvtx_rs::Attributes;
 use tracing_core::field::{Field, Visit};
 use tracing_core::{Event, Level};
 
+use crate::parts::timeline::thread::tape::Record;
 use crate::session::Session;
 use crate::span::fields::Fields;
 use crate::thread::state::ThreadState;
-use crate::thread::tape::Record;
 use range_model::timeline::Value;
 
 /// Marks an event with its message; the category is its level, 1 for errors to 5 for trace.
 #[inline]
-pub(super) fn mark(session: &Session, thread: &ThreadState, event: &Event<'_>) {
+pub(crate) fn mark(session: &Session, thread: &ThreadState, event: &Event<'_>) {
     let with_tool = session.nvtx && nvtx_rs::is_tool_attached();
     if with_tool || session.records_values() {
         mark_with_message(thread, event, with_tool);

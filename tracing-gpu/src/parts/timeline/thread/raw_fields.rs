@@ -26,10 +26,10 @@ const FIELDS: u32 = 24;
 /// The largest number of fields of a call site, more than `tracing` allows.
 const MOST_FIELDS: u64 = 1 << FIELDS;
 /// Words of a line.
-pub(super) const LINE: usize = size_of::<Line>() / size_of::<u64>();
+pub(crate) const LINE: usize = size_of::<Line>() / size_of::<u64>();
 
 /// Writes values behind a header of one line: to a page of its thread or, if they do not fit there, to a list.
-pub(super) struct Words<'a> {
+pub(crate) struct Words<'a> {
     page: &'a [AtomicU64],
     list: Vec<u64>,
     /// Words so far.
@@ -39,13 +39,13 @@ pub(super) struct Words<'a> {
 }
 
 /// Lends memory for values that do not fit into a page.
-pub(super) trait SpareWords: fmt::Debug {
+pub(crate) trait SpareWords: fmt::Debug {
     fn lend(&self) -> Vec<u64>;
 }
 
 impl<'a> Words<'a> {
     #[inline]
-    pub(super) fn new(page: &'a [AtomicU64], spare: &'a dyn SpareWords) -> Self {
+    pub(crate) fn new(page: &'a [AtomicU64], spare: &'a dyn SpareWords) -> Self {
         let mut words = Self { page, list: Vec::new(), len: 0, spare };
         if page.len() < LINE {
             words.go_to_list();
@@ -57,7 +57,7 @@ impl<'a> Words<'a> {
     /// Writes the header, made from the numbers of lines and of words after it. Returns the number of lines of the
     /// whole, and the list if it is not in the page.
     #[inline]
-    pub(super) fn finish(mut self, header: impl FnOnce(usize, usize) -> Line) -> (usize, Option<Vec<u64>>) {
+    pub(crate) fn finish(mut self, header: impl FnOnce(usize, usize) -> Line) -> (usize, Option<Vec<u64>>) {
         let lines = self.len.div_ceil(LINE);
         for (at, word) in header(lines, self.len - LINE).into_iter().enumerate() {
             self.set(at, word);
@@ -75,7 +75,7 @@ impl<'a> Words<'a> {
     }
 
     #[inline]
-    pub(super) fn push(&mut self, word: u64) {
+    pub(crate) fn push(&mut self, word: u64) {
         match self.page.get(self.len) {
             Some(to) => to.store(word, Relaxed),
             None => self.push_to_list(word),
