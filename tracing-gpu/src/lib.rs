@@ -199,6 +199,8 @@ pub mod metrics {
     pub use range_report::export::{MOST_ROWS, Metrics, openmetrics, prometheus};
 }
 
+#[cfg(feature = "injection")]
+pub use crate::parts::foreign::tier::tool::NvtxTool;
 #[cfg(feature = "cuda")]
 pub use crate::parts::streams::device::{AsStream, OnStream, RawStream, WithStream, stream_id, with_stream};
 pub use crate::parts::waits::tier::follow::{Follow, follow};
@@ -259,7 +261,5 @@ pub use range_report::{FindingKinds, RenderOptions, Report, SummaryExt, TableSty
 pub use sampler::RunSampler;
 pub use tier::layer::GpuLayer;
 pub use tier::subscriber::GpuSubscriber;
-#[cfg(feature = "injection")]
-pub use tier::tool::NvtxTool;
 #[cfg(feature = "server")]
 pub use tier::tower;

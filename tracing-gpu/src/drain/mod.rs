@@ -7,8 +7,6 @@
 //! It imports the threads' state, the session, the streams and the collector. Nothing below calls it.
 
 pub(crate) mod cursor;
-#[cfg(feature = "injection")]
-mod foreign;
 mod guards;
 pub(crate) mod names;
 mod off_cpu;
@@ -93,7 +91,7 @@ fn parts(
     #[cfg(feature = "injection")]
     {
         parts.push(Box::new(openacc::OpenAcc));
-        parts.push(Box::new(foreign::Foreign));
+        parts.push(Box::new(crate::parts::foreign::drain::Foreign));
     }
     if let Some(sampler) = sampler {
         parts.push(Box::new(off_cpu::OffCpu(sampler)));

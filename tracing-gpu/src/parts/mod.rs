@@ -2,6 +2,7 @@
 
 pub(crate) mod batches;
 pub(crate) mod calls;
+pub(crate) mod foreign;
 pub(crate) mod launches;
 pub(crate) mod streams;
 pub(crate) mod timeline;

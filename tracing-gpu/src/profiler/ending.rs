@@ -134,7 +134,7 @@ impl Inner {
         LIVE.lock().retain(|live| live.engine.session.id != self.engine.session.id);
         self.claim.give_back();
         #[cfg(feature = "foreign")]
-        crate::tier::linked::give_back(&self.engine);
+        crate::parts::foreign::tier::linked::give_back(&self.engine);
         let _not_ours = NVTX_OWNER.compare_exchange(self.engine.session.id, 0, AcqRel, Acquire);
         self.ending.complete();
     }

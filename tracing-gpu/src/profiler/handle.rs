@@ -16,14 +16,14 @@ use crate::drain::Cursor;
 #[cfg(feature = "injection")]
 use crate::openacc::OpenAcc;
 use crate::outputs;
+#[cfg(feature = "injection")]
+use crate::parts::foreign::tier::tool::NvtxTool;
 use crate::parts::launches::collector::Collector;
 use crate::parts::timeline::recorder::Recorder;
 use crate::sampler::Sampler;
 use crate::thread::engine::Engine;
 use crate::tier::layer::GpuLayer;
 use crate::tier::subscriber::GpuSubscriber;
-#[cfg(feature = "injection")]
-use crate::tier::tool::NvtxTool;
 
 /// The profiler that NVTX belongs to, by id; 0 for none. Taken (`AcqRel`) at `build`, given back at `finish`.
 pub(super) static NVTX_OWNER: AtomicU64 = AtomicU64::new(0);

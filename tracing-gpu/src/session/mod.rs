@@ -1,9 +1,6 @@
 //! One profiler's shared state: the window, the filter, the names, and the bounds on memory.
 
 pub(crate) mod catalog;
-pub(crate) mod foreign;
-#[cfg(feature = "injection")]
-mod foreign_domains;
 pub(crate) mod front_end;
 pub(crate) mod gate;
 pub(crate) mod misnested;
@@ -26,6 +23,7 @@ use crate::clock::{Clock, Ticks};
 use crate::config::{Domain as DomainChoice, FieldNames, Parents};
 use crate::parts::batches::session::Batches;
 use crate::parts::calls::session::table::Calls;
+use crate::parts::foreign::session::{FOREIGN, Foreign, ForeignDomains};
 #[cfg(feature = "cuda")]
 use crate::parts::launches::session::NoteRoom;
 use crate::parts::streams::device::StreamTotals;
@@ -41,7 +39,6 @@ use crate::span::site::{Site, site_key};
 use crate::span::values::is_unknown_field;
 use crate::thresholds::Thresholds;
 use catalog::{Catalog, CategoryName, Limits};
-use foreign::{FOREIGN, Foreign, ForeignDomains};
 use front_end::FrontEnd;
 use gate::{FINISHED, SessionGate};
 use misnested::MisnestedSites;
@@ -152,9 +149,9 @@ pub(crate) struct Session {
     pub(crate) foreign: Foreign,
     pub(crate) row_file: Option<Arc<RowFile>>,
     was_reset: AtomicBool,
-    filter: Option<Targets>,
+    pub(crate) filter: Option<Targets>,
     choice: DomainChoice,
-    names: Mutex<Names>,
+    pub(crate) names: Mutex<Names>,
     /// A copy of the names for windows, which they bring up to date.
     copied_names: Mutex<Option<Box<Names>>>,
 }
@@ -172,7 +169,7 @@ pub(crate) struct Names {
     /// Call sites whose fields a timeline shows, by their addresses.
     with_fields: Keyed<u64, &'static Metadata<'static>>,
     domains: Vec<Domain>,
-    foreign_domains: ForeignDomains,
+    pub(crate) foreign_domains: ForeignDomains,
     /// Levels whose category has been named in a tool, by domain.
     named_levels: Keyed<(Domain, u32), ()>,
 }

@@ -57,7 +57,7 @@ pub(crate) struct Known {
     /// Places by parent and call site (or a stand-in), for those beyond the cache.
     places: FxHashMap<(u32, u64), Place>,
     /// Numbers of open foreign ranges that are not on the stack, by domain. There is no entry with 0.
-    pub(super) untracked: Keyed<u32, u64>,
+    pub(crate) untracked: Keyed<u32, u64>,
     /// Memory for the texts of the next span.
     texts: String,
 }

@@ -40,8 +40,6 @@ use crate::thresholds::Thresholds;
 mod cpu_time;
 mod entries;
 mod exits;
-#[cfg(feature = "injection")]
-mod foreign;
 #[cfg(all(target_os = "linux", feature = "command"))]
 pub(crate) mod image;
 mod new;
@@ -68,7 +66,7 @@ pub(crate) struct ThreadState {
     /// Whether a timeline is written.
     pub(crate) is_taped: bool,
     /// Whether foreign ranges are open that are not on the stack: see `foreign`.
-    has_untracked: AtomicBool,
+    pub(crate) has_untracked: AtomicBool,
     pub(super) credits: Credits,
     pub(crate) thresholds: Thresholds,
     pub(crate) session: &'static Session,

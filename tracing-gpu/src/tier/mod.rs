@@ -4,14 +4,8 @@
 //! once, and compiled for each of them. The paths and their conditions: [`engine`](crate::thread::engine).
 
 pub(crate) mod layer;
-#[cfg(feature = "foreign")]
-pub(crate) mod linked;
-mod own_values;
+pub(crate) mod own_values;
 pub(crate) mod subscriber;
-#[cfg(feature = "injection")]
-mod tails;
-#[cfg(feature = "injection")]
-pub(crate) mod tool;
 #[cfg(feature = "server")]
 pub mod tower;
 

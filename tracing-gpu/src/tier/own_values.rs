@@ -245,7 +245,7 @@ pub(super) fn close(engine: &'static Engine, thread: Option<&ThreadState>, value
 }
 
 /// Ends a start/end range of a span with this call site, or of other code.
-pub(super) fn end_lifetime(
+pub(crate) fn end_lifetime(
     engine: &'static Engine,
     thread: Option<&ThreadState>,
     (key, metadata): (RangeKey, Option<&'static Metadata<'static>>),

@@ -28,7 +28,7 @@ impl ThreadState {
 
     /// The same on any path.
     #[inline(always)]
-    pub(super) fn start(&self) -> Ticks {
+    pub(crate) fn start(&self) -> Ticks {
         let now = self.now();
         if self.credits.any() { self.start_read(now) } else { now }
     }

@@ -105,7 +105,7 @@ impl ThreadState {
     }
 
     /// Exits the uppermost range for whose span and place `is_exited` returns true.
-    pub(super) fn leave_below(&self, is_exited: impl Fn(u64, Place) -> bool, values: FindValues<'_>) -> bool {
+    pub(crate) fn leave_below(&self, is_exited: impl Fn(u64, Place) -> bool, values: FindValues<'_>) -> bool {
         self.launches.end_left(&self.around());
         self.read_before_ends();
         let told = std::mem::take(&mut *self.told.lock());

@@ -2,10 +2,10 @@
 
 use range_model::Summary;
 
-use super::cursor::Reader;
-use super::part::{Part, Run};
+use crate::drain::cursor::Reader;
+use crate::drain::part::{Part, Run};
 
-pub(super) struct Foreign;
+pub(crate) struct Foreign;
 
 impl Part for Foreign {
     fn finish(&mut self, run: &Run<'_>, _: &mut Reader<'_>, summary: &mut Summary) {

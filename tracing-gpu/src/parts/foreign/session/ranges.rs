@@ -42,7 +42,7 @@ pub(crate) struct ForeignRanges {
 }
 
 impl ForeignRanges {
-    pub(super) fn new(whole_names: bool) -> Self {
+    pub(crate) fn new(whole_names: bool) -> Self {
         Self {
             whole_names,
             names: AtomicU32::new(0),

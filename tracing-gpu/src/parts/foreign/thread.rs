@@ -2,12 +2,12 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::ThreadState;
 use crate::clock::Ticks;
 use crate::record::{Place, RangeKey};
 use crate::span::fields::Fields;
 use crate::span::values::Changing;
 use crate::thread::stack::NO_SPAN;
+use crate::thread::state::ThreadState;
 
 /// Foreign ranges. They have no span on the stack, use only the general path, and are neither shown to a tool nor timed
 /// on streams.

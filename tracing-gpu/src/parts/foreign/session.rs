@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use range_model::stats::Keyed;
 
 #[cfg(feature = "injection")]
+pub(crate) mod domains;
+#[cfg(feature = "injection")]
 pub(crate) mod ranges;
 
 /// Domain numbers with this bit belong to foreign ranges. So no foreign range has the label of a span, and the end of
@@ -27,7 +29,7 @@ pub(crate) struct Foreign {
 
 impl Foreign {
     #[cfg_attr(not(feature = "injection"), expect(unused_variables))]
-    pub(super) fn new(whole_names: bool) -> Self {
+    pub(crate) fn new(whole_names: bool) -> Self {
         Self {
             is_received: AtomicBool::new(false),
             #[cfg(feature = "injection")]
@@ -48,7 +50,7 @@ impl Foreign {
 
 /// The names of foreign domains; number 0 is the default domain.
 #[derive(Clone, Debug, Default)]
-pub(super) struct ForeignDomains {
+pub(crate) struct ForeignDomains {
     names: Vec<&'static str>,
     #[cfg(any(feature = "injection", all(target_os = "linux", feature = "command")))]
     numbers: Keyed<&'static str, u32>,
@@ -57,7 +59,7 @@ pub(super) struct ForeignDomains {
 impl ForeignDomains {
     /// The number of a domain, including the bit.
     #[cfg(any(feature = "injection", all(target_os = "linux", feature = "command")))]
-    pub(super) fn number(&mut self, name: Option<&str>) -> u32 {
+    pub(crate) fn number(&mut self, name: Option<&str>) -> u32 {
         let Some(name) = name else { return FOREIGN };
         if let Some(known) = self.numbers.get(name) {
             return *known;
@@ -73,7 +75,7 @@ impl ForeignDomains {
     }
 
     /// The name of the domain with this number, which includes the bit.
-    pub(super) fn name(&self, number: u32) -> Option<&'static str> {
+    pub(crate) fn name(&self, number: u32) -> Option<&'static str> {
         self.names.get(((number ^ FOREIGN) as usize).checked_sub(1)?).copied()
     }
 }

@@ -13,16 +13,16 @@ use range_model::timeline::Value;
 
 /// A name without its tail, and the tail's keys and values, the first one first.
 #[derive(PartialEq)]
-pub(super) struct Cut<'a> {
-    pub(super) name: Cow<'a, str>,
-    pub(super) values: Vec<(&'a str, Value<'a>)>,
+pub(crate) struct Cut<'a> {
+    pub(crate) name: Cow<'a, str>,
+    pub(crate) values: Vec<(&'a str, Value<'a>)>,
 }
 
 /// PyTorch's own profiler numbers this name.
 const STEP: &str = "ProfilerStep";
 
 /// The parts of a name with a tail; `None` for other names.
-pub(super) fn cut(name: &str) -> Option<Cut<'_>> {
+pub(crate) fn cut(name: &str) -> Option<Cut<'_>> {
     match name.as_bytes().last()? {
         b'#' => cut_between_hashes(name),
         b']' | b')' => cut_end(name),

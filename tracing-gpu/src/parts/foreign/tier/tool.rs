@@ -11,18 +11,19 @@ use range_model::RangeStyle;
 use range_model::timeline::Value;
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
-use super::{own_values, tails};
+use super::tails;
+use crate::parts::foreign::session::FOREIGN;
+use crate::parts::foreign::session::ranges::Started;
 use crate::parts::timeline::recorder::value_of;
 use crate::parts::timeline::thread::tape::Record;
 use crate::record::RangeKey;
 use crate::session::Session;
 use crate::session::catalog::CategoryName;
-use crate::session::foreign::FOREIGN;
-use crate::session::foreign::ranges::Started;
 use crate::span::fields::Fields;
 use crate::span::values::{Category, Changing, Lifetime};
 use crate::thread::engine::Engine;
 use crate::thread::state::ThreadState;
+use crate::tier::own_values;
 
 /// Receives the NVTX calls of a process and measures their ranges: see
 /// [`Profiler::nvtx_tool`](crate::Profiler::nvtx_tool).
@@ -56,7 +57,7 @@ impl NvtxTool {
     }
 
     #[inline]
-    pub(super) fn of(engine: &'static Engine) -> Self {
+    pub(crate) fn of(engine: &'static Engine) -> Self {
         Self { engine }
     }
 
