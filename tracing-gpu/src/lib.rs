@@ -160,8 +160,6 @@ mod config;
 mod drain;
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod off_cpu;
-#[cfg(feature = "injection")]
-mod openacc;
 mod outputs;
 mod own_stack;
 mod page;
@@ -201,6 +199,8 @@ pub mod metrics {
 
 #[cfg(feature = "injection")]
 pub use crate::parts::foreign::tier::tool::NvtxTool;
+#[cfg(feature = "injection")]
+pub use crate::parts::openacc::runtime::{OpenAcc, OpenAccCallback, OpenAccRegister};
 #[cfg(feature = "cuda")]
 pub use crate::parts::streams::device::{AsStream, OnStream, RawStream, WithStream, stream_id, with_stream};
 pub use crate::parts::waits::tier::follow::{Follow, follow};
@@ -211,8 +211,6 @@ pub use drain::{RowFileSummary, read_row_file};
 #[cfg(all(feature = "command", feature = "cuda"))]
 #[doc(hidden)]
 pub use gpu_analysis::Idle;
-#[cfg(feature = "injection")]
-pub use openacc::{OpenAcc, OpenAccCallback, OpenAccRegister};
 #[doc(hidden)]
 pub use own_stack::on_own_stack;
 #[doc(hidden)]

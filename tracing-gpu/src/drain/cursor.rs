@@ -181,7 +181,7 @@ impl<'a> Reader<'a> {
     }
 
     #[cfg(feature = "injection")]
-    pub(super) fn openacc(&mut self, now: Vec<OpenAccStats>) -> Vec<OpenAccStats> {
+    pub(crate) fn openacc(&mut self, now: Vec<OpenAccStats>) -> Vec<OpenAccStats> {
         let Some(cursor) = &mut self.0 else { return now };
         let since = now.since(&cursor.openacc);
         cursor.openacc = now;

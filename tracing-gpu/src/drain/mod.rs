@@ -10,8 +10,6 @@ pub(crate) mod cursor;
 mod guards;
 pub(crate) mod names;
 mod off_cpu;
-#[cfg(feature = "injection")]
-mod openacc;
 pub(crate) mod part;
 mod ranges;
 mod recursion;
@@ -90,7 +88,7 @@ fn parts(
     let _there_is_no_gpu = (session, collector, patience);
     #[cfg(feature = "injection")]
     {
-        parts.push(Box::new(openacc::OpenAcc));
+        parts.push(Box::new(crate::parts::openacc::drain::OpenAcc));
         parts.push(Box::new(crate::parts::foreign::drain::Foreign));
     }
     if let Some(sampler) = sampler {

@@ -13,12 +13,12 @@ use super::pusher::Pusher;
 use crate::clock::Ticks;
 use crate::config::Config;
 use crate::drain::Cursor;
-#[cfg(feature = "injection")]
-use crate::openacc::OpenAcc;
 use crate::outputs;
 #[cfg(feature = "injection")]
 use crate::parts::foreign::tier::tool::NvtxTool;
 use crate::parts::launches::collector::Collector;
+#[cfg(feature = "injection")]
+use crate::parts::openacc::runtime::OpenAcc;
 use crate::parts::timeline::recorder::Recorder;
 use crate::sampler::Sampler;
 use crate::thread::engine::Engine;

@@ -13,8 +13,6 @@ mod hand_over;
 mod in_file;
 mod known;
 pub(crate) mod number;
-#[cfg(feature = "injection")]
-pub(crate) mod openacc;
 pub(crate) mod row;
 pub(crate) mod rows;
 pub(crate) mod sequence;

@@ -15,8 +15,6 @@ use super::caches::{Children, Remembered};
 use super::cpu_time::{CpuTime, Credits};
 use super::gate::{Gate, RowsWindow};
 use super::known::{Known, Lookup};
-#[cfg(feature = "injection")]
-use super::openacc::OpenAccLog;
 use super::row::{Row, RowIdentity};
 use super::rows::{CallRows, Rows};
 use super::slab::Slab;
@@ -27,6 +25,8 @@ use crate::parts::calls::thread::call_row::CallRow;
 #[cfg(feature = "cuda")]
 use crate::parts::launches::thread::helper::Helper;
 use crate::parts::launches::thread::launch_log::LaunchLog;
+#[cfg(feature = "injection")]
+use crate::parts::openacc::thread::OpenAccLog;
 use crate::parts::streams::thread::open_pairs::OpenPairs;
 use crate::parts::timeline::thread::numbers::Numbers;
 use crate::parts::timeline::thread::tape::{Record, Tape};

@@ -58,14 +58,14 @@ pub(crate) fn line(file: &[u8], line: u32) -> String {
 
 /// A program or library in memory.
 #[derive(PartialEq, Eq)]
-pub(super) struct Object {
-    pub(super) range: Range<usize>,
-    pub(super) path: String,
+pub(crate) struct Object {
+    pub(crate) range: Range<usize>,
+    pub(crate) path: String,
 }
 
 impl Object {
     /// The object at this address.
-    pub(super) fn at(address: usize) -> Option<Self> {
+    pub(crate) fn at(address: usize) -> Option<Self> {
         Self::find(&std::fs::read_to_string("/proc/self/maps").ok()?, address)
     }
 

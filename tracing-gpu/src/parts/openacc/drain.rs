@@ -5,15 +5,15 @@ use std::sync::atomic::Ordering::Relaxed;
 use range_model::stats::{Distribution, Keyed, Lean, order};
 use range_model::{OpenAccStats, Summary};
 
-use super::cursor::Reader;
-use super::part::{Part, Run};
 use crate::clock::{Rate, Ticks};
-use crate::openacc::{name_of, source};
+use crate::drain::cursor::Reader;
+use crate::drain::part::{Part, Run};
+use crate::parts::openacc::runtime::{name_of, source};
+use crate::parts::openacc::thread::{Key, OpenAccLog, OpenAccLosses, Site};
 use crate::session::Session;
-use crate::thread::openacc::{Key, OpenAccLog, OpenAccLosses, Site};
 use crate::thread::state::ThreadState;
 
-pub(super) struct OpenAcc;
+pub(crate) struct OpenAcc;
 
 impl Part for OpenAcc {
     fn finish(&mut self, run: &Run<'_>, reader: &mut Reader<'_>, summary: &mut Summary) {
@@ -47,7 +47,7 @@ fn stats(threads: &[&'static ThreadState], window: Ticks, rate: Rate, asked: &[f
         merged.row((name_of(key.kind), place, detail)).merge(&times);
     }
     let rows = merged.into_iter().map(|((event, place, detail), times)| {
-        let mut row = OpenAccStats::new(event, super::times::times(&times, rate, asked));
+        let mut row = OpenAccStats::new(event, crate::drain::times::times(&times, rate, asked));
         (row.place, row.detail) = (place, detail);
         row
     });

@@ -9,39 +9,39 @@ pub type OpenAccCallback = unsafe extern "C" fn(info: *const c_void, event: *con
 pub type OpenAccRegister = Option<extern "C" fn(event: c_int, callback: OpenAccCallback, toggle: c_int)>;
 
 /// `acc_reg`: enables the event from now on, on all threads.
-pub(super) const REGISTER: c_int = 0;
+pub(crate) const REGISTER: c_int = 0;
 
 /// The place in the program: `acc_prof_info`. A runtime fills the first `valid_bytes`.
 #[repr(C)]
-pub(super) struct Info {
-    pub(super) event: c_int,
-    pub(super) valid_bytes: c_int,
+pub(crate) struct Info {
+    pub(crate) event: c_int,
+    pub(crate) valid_bytes: c_int,
     version: c_int,
     device_type: c_int,
     device_number: c_int,
     thread_id: c_int,
     async_value: isize,
     async_queue: isize,
-    pub(super) source_file: *const c_char,
+    pub(crate) source_file: *const c_char,
     function: *const c_char,
-    pub(super) line: c_int,
+    pub(crate) line: c_int,
 }
 
 /// The common fields of `acc_data_event_info` and `acc_launch_event_info`; `acc_other_event_info` ends before the name.
 #[repr(C)]
-pub(super) struct Event {
+pub(crate) struct Event {
     event: c_int,
-    pub(super) valid_bytes: c_int,
+    pub(crate) valid_bytes: c_int,
     parent_construct: c_int,
     implicit: c_int,
     tool_info: *mut c_void,
     /// Name of the variable, or of the kernel.
-    pub(super) name: *const c_char,
+    pub(crate) name: *const c_char,
 }
 
 /// Whether an event starts or ends something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Moment {
+pub(crate) enum Moment {
     Start,
     End,
     /// The event has no duration.
@@ -90,12 +90,12 @@ const KINDS: &[Kind] = &[
 ];
 
 /// The numbers of all events that have rows.
-pub(super) fn events() -> impl Iterator<Item = c_int> {
+pub(crate) fn events() -> impl Iterator<Item = c_int> {
     KINDS.iter().flat_map(|kind| [Some(kind.number), (!kind.is_instant).then_some(kind.number + 1)]).flatten()
 }
 
 /// The kind of an event as its index in the table, whether its rows have names, and its moment.
-pub(super) fn kind_of(event: c_int) -> Option<(u8, bool, Moment)> {
+pub(crate) fn kind_of(event: c_int) -> Option<(u8, bool, Moment)> {
     let mut kinds = (0..).zip(KINDS);
     kinds.find_map(|(place, kind)| match event.checked_sub(kind.number)? {
         0 if kind.is_instant => Some((place, kind.is_detailed, Moment::Instant)),

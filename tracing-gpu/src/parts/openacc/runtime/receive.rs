@@ -16,8 +16,8 @@ use once_cell::sync::OnceCell;
 
 use super::abi::{Event, Info, Moment, OpenAccCallback, REGISTER, events, kind_of};
 use super::source::Object;
+use crate::parts::openacc::thread::{Key, Site};
 use crate::thread::engine::Engine;
-use crate::thread::openacc::{Key, Site};
 
 /// The receiver of events; null while there is none.
 static RECEIVER: AtomicPtr<Engine> = AtomicPtr::new(ptr::null_mut());
@@ -28,12 +28,12 @@ static RUNTIME: OnceCell<Range<usize>> = OnceCell::new();
 /// The largest number of frames that are examined.
 const DEEPEST: usize = 64;
 
-pub(super) fn take_over(engine: &'static Engine) {
+pub(crate) fn take_over(engine: &'static Engine) {
     RECEIVER.store(ptr::from_ref(engine).cast_mut(), Release); // pairs with `receive`
 }
 
 /// Asks a runtime for all events that have rows.
-pub(super) fn register(register: extern "C" fn(c_int, OpenAccCallback, c_int)) {
+pub(crate) fn register(register: extern "C" fn(c_int, OpenAccCallback, c_int)) {
     RUNTIME.get_or_init(|| {
         let is_program =
             |object: &Object| std::env::current_exe().is_ok_and(|program| program == Path::new(&object.path));

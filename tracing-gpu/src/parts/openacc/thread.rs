@@ -13,10 +13,10 @@ use parking_lot::Mutex;
 use range_model::stats::Distribution;
 use rustc_hash::FxBuildHasher;
 
-use super::row::Row;
 use crate::budget::Budget;
 use crate::chunked::Chunked;
 use crate::clock::Ticks;
+use crate::thread::row::Row;
 
 /// The largest number of rows of a thread.
 const MOST_ROWS: u32 = 4_096;
@@ -171,7 +171,7 @@ impl OpenAccLog {
     }
 
     /// Begins a new window: open events count from then on.
-    pub(super) fn restart(&self, start: Ticks) {
+    pub(crate) fn restart(&self, start: Ticks) {
         for row in 0..self.count.load(Relaxed) as usize {
             self.rows.get(row).into_iter().for_each(|events| events.times.clear());
         }
@@ -183,7 +183,7 @@ impl OpenAccLog {
     }
 
     /// Forgets open events, for the next thread.
-    pub(super) fn abandon(&self) {
+    pub(crate) fn abandon(&self) {
         add(&self.losses.unended, self.own.lock().open.drain(..).len());
     }
 }
