@@ -167,13 +167,6 @@ pub(crate) mod parts;
 mod process;
 mod profiler;
 mod record;
-#[cfg(all(target_os = "linux", feature = "command"))]
-mod row_file;
-#[cfg(not(all(target_os = "linux", feature = "command")))]
-#[path = "row_file/disabled.rs"]
-mod row_file;
-#[cfg(all(target_os = "linux", feature = "command"))]
-mod row_image;
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod sampler;
 #[cfg(not(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"))))]

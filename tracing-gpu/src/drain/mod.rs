@@ -11,10 +11,8 @@ mod guards;
 pub(crate) mod names;
 mod off_cpu;
 pub(crate) mod part;
-mod ranges;
+pub(crate) mod ranges;
 mod recursion;
-#[cfg(all(target_os = "linux", feature = "command"))]
-mod row_file_summary;
 pub(crate) mod rows;
 pub(crate) mod threads;
 pub(crate) mod times;
@@ -30,6 +28,8 @@ use range_model::{Losses, OpenRange, RangeStats, RangeStyle, Summary, TreeNode};
 use crate::clock::Ticks;
 use crate::parts::launches::collector::Collector;
 use crate::parts::launches::thread::lifetimes::OpenLifetimes;
+#[cfg(all(target_os = "linux", feature = "command"))]
+pub use crate::parts::row_file::drain::{RowFileSummary, read_row_file};
 use crate::sampler::Sampler;
 use crate::session::{Names, Session};
 use crate::thread::engine::Engine;
@@ -39,8 +39,6 @@ use cursor::Reader;
 use names::label_shown;
 use part::{Part, Run};
 use ranges::{Merged, categories, ranges};
-#[cfg(all(target_os = "linux", feature = "command"))]
-pub use row_file_summary::{RowFileSummary, read_row_file};
 use rows::Rows;
 use tree::{count, node_totals, recursive_rows, spans_in_more, tree};
 

@@ -13,14 +13,14 @@ use crate::session::catalog::CategoryName;
 
 /// Distributions of all threads and parents together.
 #[derive(Default)]
-pub(super) struct Merged {
+pub(crate) struct Merged {
     /// By the shown name, as Nsight Systems groups: `a:b` in the default domain is `b` in the domain `a`.
     ranges: Named<Shown, (u32, Distribution)>,
     categories: Named<Shown, Distribution>,
 }
 
 impl Merged {
-    pub(super) fn of(rows: ThreadRows<'_>, names: &Names) -> Self {
+    pub(crate) fn of(rows: ThreadRows<'_>, names: &Names) -> Self {
         let mut merged = Self::default();
         for (key, times) in rows.iter().map(|(key, row)| (key, &row.times)).filter(|(_, times)| times.count > 0) {
             let shown = (label_shown(names, key.label), style_number(key.style));
@@ -39,7 +39,7 @@ impl Merged {
 }
 
 #[inline(never)]
-pub(super) fn ranges(merged: &Merged, names: &Names, rate: Rate, asked: &[f64]) -> Vec<RangeStats> {
+pub(crate) fn ranges(merged: &Merged, names: &Names, rate: Rate, asked: &[f64]) -> Vec<RangeStats> {
     let rows = merged.ranges.iter().filter_map(|((_, style), (label, all))| {
         let (domain, name) = label_text(names, *label)?;
         let mut row = RangeStats::new(name, times(all, rate, asked));
@@ -54,7 +54,7 @@ pub(super) fn ranges(merged: &Merged, names: &Names, rate: Rate, asked: &[f64]) 
 }
 
 #[inline(never)]
-pub(super) fn categories(merged: &Merged, rate: Rate, asked: &[f64]) -> Vec<CategoryStats> {
+pub(crate) fn categories(merged: &Merged, rate: Rate, asked: &[f64]) -> Vec<CategoryStats> {
     let rows = merged.categories.iter();
     let mut rows: Vec<CategoryStats> =
         rows.map(|((category, _), all)| CategoryStats::new(category.clone(), times(all, rate, asked))).in_vec();

@@ -11,8 +11,8 @@ use crate::thread::state::ThreadState;
 
 /// The rows of all threads, one thread after the other.
 #[derive(Default)]
-pub(super) struct Rows {
-    pub(super) all: Vec<(RangeKey, RowCopy)>,
+pub(crate) struct Rows {
+    pub(crate) all: Vec<(RangeKey, RowCopy)>,
     /// The end of each thread's rows.
     ends: Vec<usize>,
 }
@@ -24,7 +24,7 @@ impl Rows {
     }
 
     /// The next rows are those of another thread.
-    pub(super) fn end_thread(&mut self) {
+    pub(crate) fn end_thread(&mut self) {
         self.ends.push(self.all.len());
     }
 
@@ -38,7 +38,7 @@ impl Rows {
         self.all.iter_mut().for_each(|(_, row)| to(&mut row.node));
     }
 
-    pub(super) fn by_thread(&self) -> Vec<ThreadRows<'_>> {
+    pub(crate) fn by_thread(&self) -> Vec<ThreadRows<'_>> {
         by_thread(&self.all, &self.ends)
     }
 }

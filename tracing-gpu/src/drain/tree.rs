@@ -21,7 +21,7 @@ pub(crate) fn count<T>(items: impl Iterator<Item = T>) -> u64 {
 
 /// Sums by node, without what parts add; `threads` are the same rows by thread.
 #[inline(never)]
-pub(super) fn node_totals(
+pub(crate) fn node_totals(
     rows: &[(RangeKey, RowCopy)],
     threads: &[ThreadRows<'_>],
     names: &Names,
@@ -60,7 +60,7 @@ pub(super) fn node_totals(
 }
 
 #[inline(never)]
-pub(super) fn tree(
+pub(crate) fn tree(
     sums: &Nodes,
     parts: &[Box<dyn Part + '_>],
     names: &Names,
@@ -124,7 +124,7 @@ pub(super) fn tree(
 
 /// Spans that the tree counts under another name than their own: those in `(more)` rows.
 #[inline(never)]
-pub(super) fn spans_in_more(rows: &[(RangeKey, RowCopy)], names: &Names) -> u64 {
+pub(crate) fn spans_in_more(rows: &[(RangeKey, RowCopy)], names: &Names) -> u64 {
     let nodes = names.catalog.nodes();
     let in_more =
         |(key, row): &&(RangeKey, RowCopy)| nodes.get(row.node as usize).is_some_and(|node| node.label != key.label);
@@ -134,7 +134,7 @@ pub(super) fn spans_in_more(rows: &[(RangeKey, RowCopy)], names: &Names) -> u64 
 
 /// Rows of the tree that stand for recursion beyond the depth limit. Recursion in `(more)` rows counts there.
 #[inline(never)]
-pub(super) fn recursive_rows(totals: &[NodeTotals], names: &Names) -> u64 {
+pub(crate) fn recursive_rows(totals: &[NodeTotals], names: &Names) -> u64 {
     let catalog = &names.catalog;
     let rows = (0..).zip(catalog.nodes()).zip(totals).filter(|(_, own)| own.instances > 0);
     count(rows.filter(|((id, node), _)| catalog.recursion_of(*id).is_some() && !catalog.is_more(node)))

@@ -5,6 +5,7 @@ pub(crate) mod calls;
 pub(crate) mod foreign;
 pub(crate) mod launches;
 pub(crate) mod openacc;
+pub(crate) mod row_file;
 pub(crate) mod streams;
 pub(crate) mod timeline;
 pub(crate) mod waits;

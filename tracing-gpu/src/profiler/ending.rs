@@ -20,9 +20,9 @@ use crate::config::{DEFAULT_REPORTS, Output};
 use crate::drain::{Cut, End};
 use crate::outputs;
 use crate::own_stack::on_own_stack;
+use crate::parts::row_file::file::Lost;
 use crate::parts::streams::device as stream;
 use crate::process;
-use crate::row_file::Lost;
 use crate::thread::engine;
 
 /// All unfinished profilers, for the exit hook.

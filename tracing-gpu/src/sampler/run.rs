@@ -15,10 +15,10 @@ use range_model::summary::OffCpuStats;
 
 use crate::clock::{Ticks, rate_since, read_counter};
 use crate::off_cpu::{Moment, Pace, Samples, look, state_file};
+use crate::parts::row_file::file::RowFileTail;
+use crate::parts::row_file::session::reading::RowLog;
 use crate::process::monotonic_ns;
-use crate::row_file::RowFileTail;
 use crate::session::catalog::Limits;
-use crate::session::row_log::reading::RowLog;
 use crate::thread::state::image::{OPEN_BYTES, innermost_in_file};
 
 /// The longest pause between two searches for new files: two changes of the folder may have the same time.

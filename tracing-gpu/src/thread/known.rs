@@ -9,11 +9,11 @@ use rustc_hash::{FxBuildHasher, FxHashMap};
 use tracing_core::Metadata;
 
 use super::gate::Gate;
-use super::in_file::{call_rows_in_file, rows_in_file};
 use super::row::RowIdentity;
 use super::rows::{CallRows, Rows};
 use crate::own_stack::on_own_stack;
 use crate::parts::calls::thread::call_row::CallRow;
+use crate::parts::row_file::thread::{call_rows_in_file, rows_in_file};
 use crate::record::{CallIdentity, Place, RangeKey};
 use crate::session::Session;
 use crate::session::catalog::CategoryName;

@@ -10,7 +10,6 @@ pub(crate) mod durations;
 pub(crate) mod engine;
 mod gate;
 mod hand_over;
-mod in_file;
 mod known;
 pub(crate) mod number;
 pub(crate) mod row;

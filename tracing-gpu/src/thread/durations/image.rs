@@ -5,7 +5,7 @@ use std::mem::offset_of;
 use range_model::stats::Distribution;
 
 use super::{Durations, Sums};
-use crate::row_image::RowImage;
+use crate::parts::row_file::image::RowImage;
 use crate::samples;
 
 /// Offset of the single durations.

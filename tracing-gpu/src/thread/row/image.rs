@@ -3,8 +3,8 @@
 use std::mem::offset_of;
 
 use super::{Row, RowCopy, UNUSED};
+use crate::parts::row_file::image::RowImage;
 use crate::record::OnCpu;
-use crate::row_image::RowImage;
 use crate::sync::RECENT;
 use crate::thread::durations::{self, Durations};
 use crate::thread::sequence::is_torn;

@@ -18,12 +18,12 @@ use crate::parts::calls::session::table::Spare;
 use crate::parts::launches::thread::launch_log::LaunchLog;
 #[cfg(feature = "cuda")]
 use crate::parts::launches::thread::notes::Notes;
+use crate::parts::row_file::file::Lost;
 use crate::parts::streams::thread::open_pairs::OpenPairs;
 use crate::parts::timeline::thread::numbers::Numbers;
 use crate::parts::timeline::thread::tape::Tape;
 use crate::parts::waits::thread::thread_waits::ThreadWaits;
 use crate::process;
-use crate::row_file::Lost;
 use crate::session::Session;
 use crate::thread::cpu_time::Credits;
 use crate::thread::gate::{Gate, RowsWindow};

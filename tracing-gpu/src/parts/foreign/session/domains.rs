@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use crate::row_file::Lost;
+use crate::parts::row_file::file::Lost;
 use crate::session::{DEFAULT_LEVEL, Session};
 
 /// The target of foreign ranges in the default domain, for filters.

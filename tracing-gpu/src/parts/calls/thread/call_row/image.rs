@@ -3,8 +3,8 @@
 use std::mem::offset_of;
 
 use super::{CallCopy, CallRow, CallSums, ServedSums};
+use crate::parts::row_file::image::RowImage;
 use crate::record::CallIdentity;
-use crate::row_image::RowImage;
 use crate::thread::durations::{self, Durations};
 use crate::thread::sequence::is_torn;
 

@@ -3,21 +3,21 @@
 
 use std::ops::Range;
 
-use super::row::Row;
 use crate::parts::calls::thread::call_row::CallRow;
+use crate::parts::row_file::file::Lost;
 use crate::process;
-use crate::row_file::Lost;
 use crate::session::Session;
+use crate::thread::row::Row;
 
 /// Rows with these numbers in the session's row file, if it has one.
-pub(super) fn rows_in_file(session: &Session, thread: u32, rows: Range<usize>) -> Option<&'static [Row]> {
+pub(crate) fn rows_in_file(session: &Session, thread: u32, rows: Range<usize>) -> Option<&'static [Row]> {
     let (offset, rows_there) = new_in_file(session, rows.len())?;
     session.log_rows(thread, rows.start, offset);
     Some(rows_there)
 }
 
 /// Rows in that file for new kinds of calls.
-pub(super) fn call_rows_in_file(session: &Session) -> Option<&'static [CallRow]> {
+pub(crate) fn call_rows_in_file(session: &Session) -> Option<&'static [CallRow]> {
     const AT_ONCE: usize = 8; // a page
     new_in_file(session, AT_ONCE).map(|(_, rows)| rows)
 }

@@ -9,9 +9,9 @@ use range_model::stats::order;
 
 use super::{CALL_ROW, CHUNK, NODE, NUMBER, OPEN, PAGE, PROCESS, ROW, ROWS, TEXT, THREAD};
 use crate::clock::Ticks;
+use crate::parts::row_file::file::{Lost, Record, RowFileReader};
+use crate::parts::row_file::image::RowImage;
 use crate::record::{CallIdentity, RangeKey, style_of};
-use crate::row_file::{Lost, Record, RowFileReader};
-use crate::row_image::RowImage;
 use crate::samples::start_of;
 use crate::session::Names;
 use crate::session::catalog::{CategoryName, Limits, ROOT};

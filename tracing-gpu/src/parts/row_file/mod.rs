@@ -1,0 +1,13 @@
+//! TODO crate::parts::row_file
+
+#[cfg(all(target_os = "linux", feature = "command"))]
+pub(crate) mod drain;
+#[cfg(all(target_os = "linux", feature = "command"))]
+pub(crate) mod file;
+#[cfg(not(all(target_os = "linux", feature = "command")))]
+#[path = "file/disabled.rs"]
+pub(crate) mod file;
+#[cfg(all(target_os = "linux", feature = "command"))]
+pub(crate) mod image;
+pub(crate) mod session;
+pub(crate) mod thread;
