@@ -158,8 +158,6 @@ mod chunked;
 mod clock;
 mod config;
 mod drain;
-#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
-mod off_cpu;
 mod outputs;
 mod own_stack;
 mod page;
@@ -167,11 +165,6 @@ pub(crate) mod parts;
 mod process;
 mod profiler;
 mod record;
-#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
-mod sampler;
-#[cfg(not(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"))))]
-#[path = "sampler/disabled.rs"]
-mod sampler;
 mod samples;
 mod session;
 #[cfg(unix)]
@@ -192,6 +185,9 @@ pub mod metrics {
 
 #[cfg(feature = "injection")]
 pub use crate::parts::foreign::tier::tool::NvtxTool;
+#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"), feature = "command"))]
+#[doc(hidden)]
+pub use crate::parts::off_cpu::sampler::RunSampler;
 #[cfg(feature = "injection")]
 pub use crate::parts::openacc::runtime::{OpenAcc, OpenAccCallback, OpenAccRegister};
 #[cfg(feature = "cuda")]
@@ -247,9 +243,6 @@ pub use range_report::export::CsvFlavor;
 #[cfg(any(feature = "json", feature = "server"))]
 pub use range_report::{Comparison, MergedSummaryExt, compare};
 pub use range_report::{FindingKinds, RenderOptions, Report, SummaryExt, TableStyle};
-#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"), feature = "command"))]
-#[doc(hidden)]
-pub use sampler::RunSampler;
 pub use tier::layer::GpuLayer;
 pub use tier::subscriber::GpuSubscriber;
 #[cfg(feature = "server")]

@@ -173,7 +173,7 @@ impl<'a> Reader<'a> {
         since
     }
 
-    pub(super) fn off_cpu(&mut self, now: Vec<OffCpuStats>) -> Vec<OffCpuStats> {
+    pub(crate) fn off_cpu(&mut self, now: Vec<OffCpuStats>) -> Vec<OffCpuStats> {
         let Some(cursor) = &mut self.0 else { return now };
         let since = now.since(&cursor.off_cpu);
         cursor.off_cpu = now;

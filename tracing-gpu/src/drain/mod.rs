@@ -9,7 +9,6 @@
 pub(crate) mod cursor;
 mod guards;
 pub(crate) mod names;
-mod off_cpu;
 pub(crate) mod part;
 pub(crate) mod ranges;
 mod recursion;
@@ -28,9 +27,9 @@ use range_model::{Losses, OpenRange, RangeStats, RangeStyle, Summary, TreeNode};
 use crate::clock::Ticks;
 use crate::parts::launches::collector::Collector;
 use crate::parts::launches::thread::lifetimes::OpenLifetimes;
+use crate::parts::off_cpu::sampler::Sampler;
 #[cfg(all(target_os = "linux", feature = "command"))]
 pub use crate::parts::row_file::drain::{RowFileSummary, read_row_file};
-use crate::sampler::Sampler;
 use crate::session::{Names, Session};
 use crate::thread::engine::Engine;
 use crate::thread::state::ThreadState;
@@ -90,7 +89,7 @@ fn parts(
         parts.push(Box::new(crate::parts::foreign::drain::Foreign));
     }
     if let Some(sampler) = sampler {
-        parts.push(Box::new(off_cpu::OffCpu(sampler)));
+        parts.push(Box::new(crate::parts::off_cpu::drain::OffCpu(sampler)));
     }
     parts
 }

@@ -4,6 +4,7 @@ pub(crate) mod batches;
 pub(crate) mod calls;
 pub(crate) mod foreign;
 pub(crate) mod launches;
+pub(crate) mod off_cpu;
 pub(crate) mod openacc;
 pub(crate) mod row_file;
 pub(crate) mod streams;

@@ -17,10 +17,10 @@ use crate::outputs;
 #[cfg(feature = "injection")]
 use crate::parts::foreign::tier::tool::NvtxTool;
 use crate::parts::launches::collector::Collector;
+use crate::parts::off_cpu::sampler::Sampler;
 #[cfg(feature = "injection")]
 use crate::parts::openacc::runtime::OpenAcc;
 use crate::parts::timeline::recorder::Recorder;
-use crate::sampler::Sampler;
 use crate::thread::engine::Engine;
 use crate::tier::layer::GpuLayer;
 use crate::tier::subscriber::GpuSubscriber;

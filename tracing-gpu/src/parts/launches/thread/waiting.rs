@@ -65,7 +65,7 @@ fn row(helper: &ThreadState, burst: &Burst, range: u32) -> Option<u32> {
 /// Whether a thread of this process sleeps in a lock or condition without a time limit.
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 fn sleeps(thread: u32) -> bool {
-    use crate::off_cpu::{own_process, sleeps_until_woken, state_file};
+    use crate::parts::off_cpu::look::{own_process, sleeps_until_woken, state_file};
     state_file(&own_process(), thread).is_ok_and(|state| sleeps_until_woken(&state))
 }
 

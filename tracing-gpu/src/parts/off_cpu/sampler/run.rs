@@ -14,7 +14,7 @@ use std::time::{Duration, Instant, SystemTime};
 use range_model::summary::OffCpuStats;
 
 use crate::clock::{Ticks, rate_since, read_counter};
-use crate::off_cpu::{Moment, Pace, Samples, look, state_file};
+use crate::parts::off_cpu::look::{Moment, Pace, Samples, look, state_file};
 use crate::parts::row_file::file::RowFileTail;
 use crate::parts::row_file::session::reading::RowLog;
 use crate::process::monotonic_ns;

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use libc as c;
 
 /// The name of a system call, and whether its first argument is a descriptor.
-pub(super) fn call(number: i64) -> (Cow<'static, str>, bool) {
+pub(crate) fn call(number: i64) -> (Cow<'static, str>, bool) {
     if number < 0 {
         return ("page fault or stop".into(), false);
     }

@@ -2,11 +2,11 @@
 
 use range_model::Summary;
 
-use super::cursor::Reader;
-use super::part::{Part, Run};
-use crate::sampler::Sampler;
+use crate::drain::cursor::Reader;
+use crate::drain::part::{Part, Run};
+use crate::parts::off_cpu::sampler::Sampler;
 
-pub(super) struct OffCpu<'a>(pub(super) &'a Sampler);
+pub(crate) struct OffCpu<'a>(pub(crate) &'a Sampler);
 
 impl Part for OffCpu<'_> {
     fn finish(&mut self, run: &Run<'_>, reader: &mut Reader<'_>, summary: &mut Summary) {

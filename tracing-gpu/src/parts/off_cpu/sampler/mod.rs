@@ -16,7 +16,7 @@ use range_model::summary::OffCpuStats;
 pub use run::RunSampler;
 
 use crate::clock::{Ticks, rate_since};
-use crate::off_cpu::{Moment, Pace, Samples, look, own_process, state_file};
+use crate::parts::off_cpu::look::{Moment, Pace, Samples, look, own_process, state_file};
 use crate::process::{spawn, thread_id, without_signals};
 use crate::session::Names;
 use crate::session::splits::Joined;
