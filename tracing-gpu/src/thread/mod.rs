@@ -5,7 +5,6 @@
 //! writes.
 
 mod caches;
-mod cpu_time;
 pub(crate) mod durations;
 pub(crate) mod engine;
 mod gate;

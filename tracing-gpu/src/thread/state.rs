@@ -12,7 +12,6 @@ use parking_lot::{Mutex, MutexGuard};
 use tracing_core::Metadata;
 
 use super::caches::{Children, Remembered};
-use super::cpu_time::{CpuTime, Credits};
 use super::gate::{Gate, RowsWindow};
 use super::known::{Known, Lookup};
 use super::row::{Row, RowIdentity};
@@ -22,6 +21,7 @@ use super::stack::{Ranges, Stack};
 use crate::clock::Ticks;
 use crate::parts::calls::session::table::Spare;
 use crate::parts::calls::thread::call_row::CallRow;
+use crate::parts::cpu_time::thread::{CpuTime, Credits};
 #[cfg(feature = "cuda")]
 use crate::parts::launches::thread::helper::Helper;
 use crate::parts::launches::thread::launch_log::LaunchLog;
@@ -37,7 +37,6 @@ use crate::span::site::Site;
 use crate::span::values::SpanValues;
 use crate::thresholds::Thresholds;
 
-mod cpu_time;
 mod entries;
 mod exits;
 #[cfg(all(target_os = "linux", feature = "command"))]
@@ -67,7 +66,7 @@ pub(crate) struct ThreadState {
     pub(crate) is_taped: bool,
     /// Whether foreign ranges are open that are not on the stack: see `foreign`.
     pub(crate) has_untracked: AtomicBool,
-    pub(super) credits: Credits,
+    pub(crate) credits: Credits,
     pub(crate) thresholds: Thresholds,
     pub(crate) session: &'static Session,
     /// When the future that is polled now was woken; 0 where it is not known, or [`BY_TASK`](crate::parts::waits::thread::woken::BY_TASK).
@@ -107,7 +106,7 @@ pub(crate) struct ThreadState {
     #[cfg(feature = "cuda")]
     pub(crate) helper: OnceCell<Box<Helper>>,
     /// The last part, because many a thread does not touch it.
-    pub(super) cpu_time: CpuTime,
+    pub(crate) cpu_time: CpuTime,
 }
 
 /// The result of an exit on the path `counting`.
@@ -297,7 +296,7 @@ impl ThreadState {
     }
 
     /// [`now`](Self::now), for a moment that a tool reads, too, right afterwards.
-    fn now_in_order(&self) -> Ticks {
+    pub(crate) fn now_in_order(&self) -> Ticks {
         if self.statistics || self.is_taped { self.session.clock.now_in_order() } else { 0 }
     }
 }

@@ -5,11 +5,11 @@ use std::sync::atomic::Ordering::Relaxed;
 use super::{CountingExit, FindValues, TOLD, ThreadState};
 
 use crate::clock::{Ticks, read_counter};
+use crate::parts::cpu_time::thread::Clocks;
 use crate::record::{CallId, Ended, OnCpu, Place};
 use crate::session::NvtxRange;
 use crate::span::fields::Fields;
 use crate::span::site::site_key;
-use crate::thread::cpu_time::Clocks;
 use crate::thread::stack::Ranges;
 
 /// Exits.

@@ -15,6 +15,7 @@ use parking_lot::Mutex;
 use super::ThreadState;
 use crate::chunked::Chunked;
 use crate::parts::calls::session::table::Spare;
+use crate::parts::cpu_time::thread::Credits;
 use crate::parts::launches::thread::launch_log::LaunchLog;
 #[cfg(feature = "cuda")]
 use crate::parts::launches::thread::notes::Notes;
@@ -25,7 +26,6 @@ use crate::parts::timeline::thread::tape::Tape;
 use crate::parts::waits::thread::thread_waits::ThreadWaits;
 use crate::process;
 use crate::session::Session;
-use crate::thread::cpu_time::Credits;
 use crate::thread::gate::{Gate, RowsWindow};
 use crate::thread::row::Row;
 use crate::thread::rows::{CallRows, FIRST_ROWS, Rows};

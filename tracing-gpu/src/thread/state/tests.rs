@@ -1,11 +1,11 @@
 use std::mem::offset_of;
 
 use super::*;
+use crate::parts::cpu_time::thread::tests::Told;
 use crate::parts::launches::thread::launch_log::TOUCHED;
 use crate::parts::waits::thread::coincidence::PollWait;
 use crate::session::SessionOptions;
 use crate::session::catalog::Limits;
-use crate::thread::cpu_time::tests::Told;
 use crate::thread::engine::Engine;
 use crate::thread::row::{LABEL, WRITTEN};
 

@@ -11,13 +11,15 @@
 //! is slow nevertheless belongs to what has used up the slice, which is what ran before it: a range that ends contains
 //! its reading, and a range that starts does not.
 
+pub(crate) mod paths;
+
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-use super::stack::Stack;
 use crate::clock::{Clock, Ticks};
 use crate::process;
 use crate::record::{Ended, OnCpu};
+use crate::thread::stack::Stack;
 
 /// The time in long ranges that pays one reading at a start: so these take at most 0.5 % of it.
 const CREDIT: Duration = Duration::from_micros(100);
@@ -249,7 +251,7 @@ fn bounded(duration: u64, least: u64, most: u64) -> OnCpu {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::record::Place;
     use std::cell::Cell;
@@ -269,18 +271,18 @@ pub(super) mod tests {
 
     /// A system in which everything happens when it is told to.
     #[derive(Default)]
-    pub(in crate::thread) struct Told {
-        pub(in crate::thread) now: Cell<Ticks>,
-        pub(in crate::thread) switches: Cell<u64>,
-        pub(in crate::thread) cpu: Cell<u64>,
+    pub(crate) struct Told {
+        pub(crate) now: Cell<Ticks>,
+        pub(crate) switches: Cell<u64>,
+        pub(crate) cpu: Cell<u64>,
         /// How long the thread has no processor when it asks for its processor time.
-        pub(in crate::thread) slow: Cell<u64>,
+        pub(crate) slow: Cell<u64>,
         asked: Cell<u32>,
     }
 
     impl Told {
         /// The thread goes on for so long, and runs for a part of that.
-        pub(in crate::thread) fn pass(&self, time: u64, cpu: u64) {
+        pub(crate) fn pass(&self, time: u64, cpu: u64) {
             self.now.set(self.now.get() + time);
             self.cpu.set(self.cpu.get() + cpu);
             self.switches.set(self.switches.get() + u64::from(time != cpu));

@@ -1,14 +1,14 @@
 //! Readings of a thread's processor time, for long ranges.
 
-use super::ThreadState;
 use crate::clock::Ticks;
+use crate::parts::cpu_time::thread::Clocks;
 use crate::record::{Ended, OnCpu};
-use crate::thread::cpu_time::Clocks;
+use crate::thread::state::ThreadState;
 
 impl ThreadState {
     #[cold]
     #[inline(never)]
-    pub(super) fn start_read(&self, now: Ticks) -> Ticks {
+    pub(crate) fn start_read(&self, now: Ticks) -> Ticks {
         let is_read = self.cpu_time.read_at_start(now, &self.stack, &self.credits, &self.session.clock);
         if is_read { self.session.clock.now() } else { now }
     }
@@ -16,7 +16,7 @@ impl ThreadState {
     /// Reads the processor time before the innermost range ends, if it asks for that: a tool sees the same end.
     #[cold]
     #[inline(never)]
-    pub(super) fn read_before_pop(&self, now: Ticks) -> Ticks {
+    pub(crate) fn read_before_pop(&self, now: Ticks) -> Ticks {
         let Some(top) = self.stack.top() else { return now };
         let ended = Ended::at(now, top.place(), top.start());
         let is_read = self.reads_at_end(&ended, self.stack.depth() - 1, &self.session.clock);
@@ -24,7 +24,7 @@ impl ThreadState {
     }
 
     /// Reads the processor time before several ranges end, if one of them asks for it.
-    pub(super) fn read_before_ends(&self) {
+    pub(crate) fn read_before_ends(&self) {
         let (now, depth) = (self.now(), self.stack.depth());
         let open = (0..depth).filter_map(|range| self.stack.at(range));
         let mut open = open.map(|(place, start)| Ended::at(now, place, start));
@@ -35,7 +35,7 @@ impl ThreadState {
 
     /// Reads the processor time for an instance that ends, with `below` ranges below it, if it asks for that.
     #[inline(never)]
-    pub(super) fn reads_at_end(&self, ended: &Ended, below: usize, clocks: &impl Clocks) -> bool {
+    pub(crate) fn reads_at_end(&self, ended: &Ended, below: usize, clocks: &impl Clocks) -> bool {
         self.has_cpu_time(ended) && self.cpu_time.read_at_end(ended.entered, ended.end(), &self.stack, below, clocks)
     }
 
@@ -50,7 +50,7 @@ impl ThreadState {
     }
 
     /// The processor time of a range that has just ended, with `below` ranges below it. Counts it in its row.
-    pub(super) fn on_cpu(&self, ended: &Ended, below: usize) -> OnCpu {
+    pub(crate) fn on_cpu(&self, ended: &Ended, below: usize) -> OnCpu {
         if !self.has_cpu_time(ended) {
             return OnCpu::default();
         }

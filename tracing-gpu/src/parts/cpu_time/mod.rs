@@ -1,0 +1,3 @@
+//! TODO crate::parts::cpu_time
+
+pub(crate) mod thread;
