@@ -6,11 +6,11 @@ use std::cmp::Reverse;
 use range_model::RangeStyle;
 use range_model::stats::{Keyed, Lean, order};
 
+use crate::parts::splits::session::Joined;
 use crate::record::RangeKey;
 use crate::session::Session;
 use crate::session::catalog::{Catalog, ROOT};
 use crate::session::misnested::Misnested;
-use crate::session::splits::Joined;
 use crate::thread::state::ThreadState;
 
 /// The largest number of call sites with a note.
@@ -133,7 +133,7 @@ mod tests {
     use tracing::{Instrument as _, info_span};
 
     use crate::Profiler;
-    use crate::session::splits::tests::measured;
+    use crate::parts::splits::session::tests::measured;
 
     /// A future that is pending once.
     async fn give_way() {

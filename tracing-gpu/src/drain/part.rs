@@ -7,8 +7,8 @@ use super::cursor::Reader;
 use super::totals::{NodeTotals, ThreadRows};
 use crate::clock::{Rate, Ticks};
 use crate::parts::calls::drain::nodes::NodeCalls;
+use crate::parts::splits::session::Joined;
 use crate::session::Names;
-use crate::session::splits::Joined;
 use crate::thread::engine::Engine;
 use crate::thread::state::ThreadState;
 

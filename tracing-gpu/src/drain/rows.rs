@@ -4,8 +4,8 @@ use range_model::stats::Lean;
 
 use super::cursor::Reader;
 use super::totals::ThreadRows;
+use crate::parts::splits::session::Joined;
 use crate::record::RangeKey;
-use crate::session::splits::Joined;
 use crate::thread::row::RowCopy;
 use crate::thread::state::ThreadState;
 

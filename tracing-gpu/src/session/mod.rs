@@ -5,8 +5,6 @@ pub(crate) mod front_end;
 pub(crate) mod gate;
 pub(crate) mod misnested;
 pub(crate) mod runtime;
-mod split;
-pub(crate) mod splits;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -26,6 +24,7 @@ use crate::parts::foreign::session::{FOREIGN, Foreign, ForeignDomains};
 #[cfg(feature = "cuda")]
 use crate::parts::launches::session::NoteRoom;
 use crate::parts::row_file::file::{Lost, RowFile};
+use crate::parts::splits::session::split::Split;
 use crate::parts::streams::device::StreamTotals;
 use crate::parts::timeline::session::TapeRoom;
 use crate::parts::waits::session::asked_values::AskedValues;
@@ -41,7 +40,6 @@ use catalog::{Catalog, CategoryName, Limits};
 use front_end::FrontEnd;
 use gate::{FINISHED, SessionGate};
 use misnested::MisnestedSites;
-use split::Split;
 
 /// Spans of this level and of less verbose ones are measured by default.
 pub(crate) const DEFAULT_LEVEL: Level = Level::INFO;
@@ -142,7 +140,7 @@ pub(crate) struct Session {
     pub(crate) misread: MisreadValues,
     /// How many call sites, formerly split by a field, are whole. When it changes, threads' caches of split sites are
     /// out of date.
-    whole_sites: AtomicU32,
+    pub(crate) whole_sites: AtomicU32,
     pub(crate) fields: FieldNames,
     pub(crate) front_end: FrontEnd,
     pub(crate) foreign: Foreign,
@@ -158,13 +156,13 @@ pub(crate) struct Session {
 #[derive(Clone, Debug)]
 pub(crate) struct Names {
     pub(crate) catalog: Catalog,
-    sites: Keyed<u64, Site>,
+    pub(crate) sites: Keyed<u64, Site>,
     /// Split call sites, with the keys of `sites`.
-    splits: Keyed<u64, Split>,
+    pub(crate) splits: Keyed<u64, Split>,
     /// The number of spans without a value at creation, by call site with such fields.
-    unsplit: Keyed<u64, u32>,
+    pub(crate) unsplit: Keyed<u64, u32>,
     /// Call sites of the labels that come from field values.
-    split_labels: Keyed<u32, &'static Metadata<'static>>,
+    pub(crate) split_labels: Keyed<u32, &'static Metadata<'static>>,
     /// Call sites whose fields a timeline shows, by their addresses.
     with_fields: Keyed<u64, &'static Metadata<'static>>,
     domains: Vec<Domain>,

@@ -15,8 +15,8 @@ use crate::drain::threads;
 use crate::drain::times::times;
 use crate::parts::calls::drain::nodes::{CallTimes, NodeCalls};
 use crate::parts::calls::thread::call_row::{CallCopy, CallsOfLength};
+use crate::parts::splits::session::Joined;
 use crate::session::Names;
-use crate::session::splits::Joined;
 use crate::thread::engine::Engine;
 use crate::thread::state::ThreadState;
 

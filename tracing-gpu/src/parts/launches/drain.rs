@@ -17,8 +17,8 @@ use crate::drain::names::{Shown, label_shown, label_text};
 use crate::drain::part::{Nodes, Part, Run};
 use crate::drain::times::times;
 use crate::parts::launches::collector::{ActivityTotals, Collector};
+use crate::parts::splits::session::Joined;
 use crate::record::{style_number, style_of};
-use crate::session::splits::Joined;
 use crate::session::{Names, Session};
 
 /// The GPU's work, as the collector has it.
@@ -312,9 +312,9 @@ mod tests {
     use range_model::{MemoryKind, MemoryWork, RangeStyle};
 
     use super::*;
+    use crate::parts::splits::session::tests::joined;
     use crate::session::Names;
     use crate::session::catalog::{Limits, ROOT};
-    use crate::session::splits::tests::joined;
 
     #[test]
     fn work_of_nodes_that_became_one_is_together() {

@@ -11,8 +11,8 @@ use crate::drain::names::{Shown, label_shown, label_text};
 use crate::drain::part::{Nodes, Part, Run};
 use crate::drain::times::times;
 use crate::drain::tree::count;
+use crate::parts::splits::session::Joined;
 use crate::parts::streams::device::{self as stream, StreamRow, StreamTime};
-use crate::session::splits::Joined;
 use crate::session::{Names, Session};
 
 pub(crate) struct Streams {

@@ -17,11 +17,11 @@ use crate::drain::part::{Part, Run};
 use crate::drain::times::quantiles;
 use crate::parts::calls::drain::by_name;
 use crate::parts::calls::drain::nodes::NodeCalls;
+use crate::parts::splits::session::Joined;
 use crate::parts::waits::session::owed::NOBODY;
 use crate::parts::waits::thread::coincidence::{Key, Sums};
 use crate::parts::waits::thread::waits::{Length, LengthChange, ValueSums, WaitSums, coarse, length_of};
 use crate::session::Names;
-use crate::session::splits::Joined;
 use crate::thread::state::ThreadState;
 
 /// Sums by the labels of the waiter and of the cause.

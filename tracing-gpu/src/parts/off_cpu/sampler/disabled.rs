@@ -4,8 +4,8 @@
 use range_model::summary::OffCpuStats;
 
 use crate::clock::Ticks;
+use crate::parts::splits::session::Joined;
 use crate::session::Names;
-use crate::session::splits::Joined;
 use crate::thread::engine::Engine;
 
 /// There is none.

@@ -4,13 +4,13 @@ use range_model::stats::Named;
 
 /// A call site that has had values.
 #[derive(Clone, Debug)]
-pub(super) struct Split {
+pub(crate) struct Split {
     /// Label of the call site's own name.
-    pub(super) plain: u32,
+    pub(crate) plain: u32,
     /// Labels by field and value.
-    pub(super) labels: Named<(usize, Box<str>), u32>,
+    pub(crate) labels: Named<(usize, Box<str>), u32>,
     /// Number of nodes with these labels.
-    pub(super) nodes: usize,
+    pub(crate) nodes: usize,
     /// Whether there were too many values or nodes.
-    pub(super) is_whole: bool,
+    pub(crate) is_whole: bool,
 }

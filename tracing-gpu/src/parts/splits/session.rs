@@ -14,8 +14,8 @@ use range_model::RangeStats;
 use range_model::stats::{Keyed, Lean, Named, order};
 use tracing_core::Metadata;
 
-use super::split::Split;
-use super::{Names, Session};
+use crate::parts::splits::session::split::Split;
+use crate::session::{Names, Session};
 use crate::span::site::site_key;
 use crate::span::values::KNOWN_NAMES;
 
@@ -84,7 +84,7 @@ impl Session {
     }
 
     /// Counts a new node with this label.
-    pub(super) fn count_split_node(&self, mut names: MutexGuard<'_, Names>, label: u32) {
+    pub(crate) fn count_split_node(&self, mut names: MutexGuard<'_, Names>, label: u32) {
         let Some(&metadata) = names.split_labels.get(&label) else { return };
         let Some(split) = names.splits.get_mut(&site_key(metadata)).filter(|split| !split.is_whole) else { return };
         split.nodes += 1;
@@ -172,5 +172,6 @@ impl Names {
     }
 }
 
+pub(crate) mod split;
 #[cfg(test)]
 pub(crate) mod tests;

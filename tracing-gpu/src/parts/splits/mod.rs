@@ -1,0 +1,3 @@
+//! TODO crate::parts::splits
+
+pub(crate) mod session;
