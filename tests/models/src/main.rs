@@ -37,6 +37,17 @@ mod clock {
 }
 #[path = "../../../tracing-gpu/src/page.rs"]
 mod page;
+#[path = "../../../tracing-gpu/src/parts"]
+mod parts {
+    #[allow(dead_code)]
+    pub(crate) mod launches {
+        pub(crate) mod session;
+        pub(crate) mod thread {
+            pub(crate) mod note_line;
+            pub(crate) mod notes;
+        }
+    }
+}
 #[path = "../../../tracing-gpu/src/record.rs"]
 #[allow(dead_code)]
 mod record;
@@ -47,8 +58,6 @@ mod samples;
 mod session {
     #[allow(dead_code)]
     pub(crate) mod gate;
-    #[allow(dead_code)]
-    pub(crate) mod note_room;
 
     #[derive(Clone, Copy, Debug)]
     pub(crate) struct NvtxRange;
@@ -65,8 +74,6 @@ mod thread {
     mod durations;
     pub(crate) mod gate;
     pub(crate) mod hand_over;
-    pub(crate) mod note_line;
-    pub(crate) mod notes;
     pub(crate) mod row;
     mod sequence;
     pub(crate) mod slab;
