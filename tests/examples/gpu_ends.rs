@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use cudarc::driver::CudaContext;
 use tracing::info_span;
-use tracing_gpu::{Output, Profiler, RawStream, stream_id, with_stream};
+use tracing_gpu::{Output, Profiler, RawStream, SummaryExt as _, stream_id, with_stream};
 
 fn is_driver_loaded() -> bool {
     std::fs::read_to_string("/proc/self/maps").expect("what is mapped").contains("/libcuda.so")
@@ -155,7 +155,7 @@ fn fork(profiler: Profiler) {
         info_span!("by field", gpu.stream = stream_id(&held)).in_scope(|| ());
         let summary = profiler.summary();
         assert_eq!((recorded(), &summary.losses), (before, &Default::default()), "nothing is asked of the driver");
-        assert!(summary.notes.iter().any(|note| note.contains("forked")), "{:?}", summary.notes);
+        assert!(summary.notes_as_text().iter().any(|note| note.contains("forked")), "{:?}", summary.notes);
         std::process::exit(3);
     };
     assert!(libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 3, "the child: {status:#x}");

@@ -13,7 +13,7 @@ use std::process::Command;
 use std::time::Instant;
 
 use tracing::{info_span, subscriber::set_global_default};
-use tracing_gpu::{Output, Profiler, Summary, SummaryExt as _};
+use tracing_gpu::{Note, Output, Profiler, Summary, SummaryExt as _};
 use tracing_subscriber::prelude::*;
 
 const RANGES: u64 = 1_000_000;
@@ -101,7 +101,10 @@ fn measured(tier: &str, files: &str) -> Result<(), Box<dyn Error>> {
     profiler.finish()?;
     let (complete, all) = (begun.elapsed().as_secs_f64(), cpu_ns(ALL)? - begun_all);
     let notes = Summary::read_json(std::fs::File::open(&summary)?)?.notes;
-    let missing = notes.iter().find_map(|note| note.split_once(" ranges, events")?.0.parse::<f64>().ok());
+    let missing = notes.iter().find_map(|note| match note {
+        Note::TimelineFull { items } => Some(*items as f64),
+        _ => None,
+    });
     let [own, all, bytes] = [own, all, bytes_below(&timeline)?].map(|sum| sum as f64 / RANGES as f64);
     println!("{own} {all} {complete} {bytes} {}", missing.unwrap_or(0.0));
     std::fs::remove_dir_all(folder)?;

@@ -311,7 +311,7 @@ def arguments(usage):
     summary, folder = json.loads(Path(sys.argv[1]).read_text()), Path(sys.argv[2])
     gpu = summary.get("gpu")
     if not gpu:
-        sys.exit(f"{sys.argv[1]} has nothing of the GPU's: {summary['notes']}")
+        sys.exit(f"{sys.argv[1]} has nothing of the GPU's: {summary.get('note_figures')}")
     return summary, gpu, folder
 
 

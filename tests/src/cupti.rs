@@ -11,6 +11,7 @@ use gpu_activity::cupti::{ENQUEUE, Filled, Options, PROFILER, Session, Sink, Str
 use gpu_activity::graph::GraphChange;
 use gpu_activity::record::{Api, ApiCall, Detail, Details, GpuOp};
 use gpu_activity::source::{Lost, Recorded, Source};
+use range_model::Note;
 use range_model::timeline::{ApiRecords, Graphs};
 
 /// A loaded libcupti.
@@ -261,7 +262,7 @@ impl Recording {
 
     /// Library and driver.
     #[must_use]
-    pub fn describe(&self) -> String {
+    pub fn describe(&self) -> Note {
         self.session.describe()
     }
 }

@@ -194,7 +194,7 @@ impl Ran {
     /// Whether a note marks this as a snapshot.
     #[must_use]
     pub fn is_cut(&self) -> bool {
-        self.summaries.iter().any(|summary| summary.notes.iter().any(|note| note.contains("ended at once")))
+        self.summaries.iter().any(|summary| summary.notes_as_text().iter().any(|note| note.contains("ended at once")))
     }
 }
 

@@ -16,7 +16,15 @@ const LIBRARIES: &[(&str, &[&[&str]])] = &[
     ("crates/range-model/src", &[&["lib"], &["timeline"], &["summary"], &["unknown_name"], &["names", "stats"]]),
     (
         "crates/range-report/src",
-        &[&["lib"], &["page", "summary_ext"], &["export"], &["report"], &["compare"], &["analysis"], &["text"]],
+        &[
+            &["lib"],
+            &["page", "summary_ext"],
+            &["export"],
+            &["report"],
+            &["compare"],
+            &["analysis"],
+            &["notes", "text"],
+        ],
     ),
     (
         "crates/range-page/src",

@@ -18,13 +18,13 @@ use std::process::{Command, Stdio};
 use tests::recorder::library;
 use tests::with;
 use tracing_gpu::summary::Losses;
-use tracing_gpu::{Report, Summary};
+use tracing_gpu::{Report, Summary, SummaryExt as _};
 
 const INJECTION_PATH: &str = "NVTX_INJECTION64_PATH";
 
 /// The figures that are the same in every run.
 fn counts(summary: &Summary) -> (BTreeMap<String, u64>, Vec<String>, Losses, Vec<String>) {
-    (instances(summary), tree(summary), summary.losses.clone(), summary.notes.clone())
+    (instances(summary), tree(summary), summary.losses.clone(), summary.notes_as_text())
 }
 
 fn steady() -> BTreeMap<String, u64> {

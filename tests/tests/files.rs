@@ -170,7 +170,7 @@ fn of_two_profilers_with_one_file_the_first_writes_it_until_it_ends() {
         let setting = format!("json={}", path.display());
         let ran = outcome(command("two-profilers", tier).env("TRACING_GPU", &setting));
         assert!(ran.status.success() && ran.stderr == line, "{tier}: {}", ran.stderr);
-        assert_eq!(summary(&path).notes, Vec::<String>::new(), "{tier}: the second says that NVTX is not its own");
+        assert_eq!(summary(&path).notes, [], "{tier}: the second says that NVTX is not its own");
 
         // Of three profilers, the second lives beside the first, and the third is built after the second has ended.
         let ran = outcome(command("nvtx-passes-on", tier).env("TRACING_GPU", &setting));

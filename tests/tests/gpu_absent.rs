@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use tracing_gpu::Summary;
+use tracing_gpu::{NoteExt as _, Summary};
 
 /// Runs the child, with a variable for the dynamic loader.
 fn run(loader: Option<(&str, &Path)>, configuration: &str) -> (Summary, String) {
@@ -32,9 +32,9 @@ fn assert_cpu_summary(summary: &Summary) {
 }
 
 /// The one note that states why nothing was timed.
-fn reason(summary: &Summary) -> &str {
+fn reason(summary: &Summary) -> String {
     let [reason] = summary.notes.as_slice() else { panic!("one reason is wanted: {:?}", summary.notes) };
-    reason
+    reason.sentence()
 }
 
 #[cfg(feature = "nsight")] // the installation for that feature includes a driver
@@ -92,5 +92,5 @@ fn a_driver_that_lacks_functions() {
 fn switched_off_it_says_nothing() {
     let (summary, _) = run(None, "gpu=off");
     assert_cpu_summary(&summary);
-    assert_eq!((summary.notes.as_slice(), summary.losses.streams.refused), (&[] as &[String], 0));
+    assert_eq!((summary.notes.as_slice(), summary.losses.streams.refused), (&[][..], 0));
 }

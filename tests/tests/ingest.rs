@@ -67,7 +67,7 @@ fn operations_are_work_of_the_span_that_submitted_them() {
     assert_eq!((gpu.outside.operations, gpu.calls.as_deref()), (1, None));
     assert_eq!(summary.losses.activity, ActivityLosses::default());
     let note = "GPU work that the program timed itself: Radeon".to_owned();
-    assert!(summary.notes.contains(&note), "{:?}", summary.notes);
+    assert!(summary.notes_as_text().contains(&note), "{:?}", summary.notes);
     profiler.finish().expect("files that can be written");
 
     let events: Vec<serde_json::Value> =

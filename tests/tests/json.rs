@@ -14,7 +14,7 @@ use scenario::{BOTH, LAYER, TemporaryFile, command, instances, outcome};
 use serde_json::{Value, json};
 use tests::json_schema::wrong_with;
 use tracing_gpu::{
-    Comparison, JsonError, MergedSummaryExt as _, MergedTable, RenderOptions, Report, Summary, SummaryExt as _,
+    Comparison, JsonError, MergedSummaryExt as _, MergedTable, Note, RenderOptions, Report, Summary, SummaryExt as _,
 };
 
 fn schema() -> Value {
@@ -69,6 +69,28 @@ fn every_field_comes_back() {
     assert_eq!(wrong_with(&empty, &schema(), true), Vec::<String>::new());
 }
 
+/// An older version wrote no figures of notes. A newer one may write other kinds, or other figures.
+#[test]
+fn notes_without_known_figures_are_read_as_text() {
+    let text = |text: &str| Note::Text { text: text.to_owned() };
+    let mut value = full();
+    let sentences = value["notes"].clone();
+    let [first, second] = [&sentences[0], &sentences[1]].map(|sentence| sentence.as_str().expect("a sentence"));
+    let one = Note::Shared { note: Box::new(Note::WaitsOverLimit { parts: 3 }), processes: 2 };
+    assert_eq!(read(&value).expect("a summary").notes, [text(first), one.clone()]);
+    for unknown in [json!({"kind": "of_the_future", "moons": 2}), json!({"kind": "waits_over_limit", "names": "a"})] {
+        value["note_figures"][0] = unknown;
+        assert_eq!(read(&value).expect("a summary").notes, [text(first), one.clone()]);
+    }
+    value.as_object_mut().expect("an object").remove("note_figures");
+    let old = read(&value).expect("a summary");
+    assert_eq!(
+        (old.notes_as_text(), &old.notes),
+        (vec![first.to_owned(), second.to_owned()], &vec![text(first), text(second)])
+    );
+    assert_eq!(written(&old)["notes"], sentences);
+}
+
 /// The golden summary has every name of the schema, so that the whole schema is tested.
 #[test]
 fn the_schema_names_nothing_that_is_never_written() {
@@ -76,8 +98,8 @@ fn the_schema_names_nothing_that_is_never_written() {
         match value {
             Value::Object(fields) => {
                 found.extend(fields.keys().cloned());
-                // The figures of each kind of finding have names of their own.
-                let fields = fields.iter().filter(|(name, _)| *name != "evidence");
+                // The figures of each kind of finding and of note have names of their own.
+                let fields = fields.iter().filter(|(name, _)| !["evidence", "note_figures"].contains(&name.as_str()));
                 fields.for_each(|(_, field)| names(field, found));
             }
             Value::Array(items) => items.iter().for_each(|item| names(item, found)),

@@ -8,6 +8,7 @@ use std::process::Command;
 
 use tests::launcher::{Ran, run};
 use tracing_gpu::summary::OpenAccStats;
+use tracing_gpu::{Summary, SummaryExt as _};
 
 const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/openacc");
 /// The number of rounds of each thread in `main.c`.
@@ -39,9 +40,9 @@ fn ran(program: &Path, threads: u64) -> Ran {
 }
 
 /// The notes about events that were not counted.
-fn uncounted(ran: &Ran) -> Vec<&str> {
-    let notes = ran.summaries.iter().flat_map(|summary| &summary.notes);
-    notes.filter_map(|note| note.strip_prefix("OpenACC events that are in no row: ")).collect()
+fn uncounted(ran: &Ran) -> Vec<String> {
+    let notes = ran.summaries.iter().flat_map(Summary::notes_as_text);
+    notes.filter_map(|note| Some(note.strip_prefix("OpenACC events that are in no row: ")?.to_owned())).collect()
 }
 
 /// The events of a program, all of which must be in rows, and its threads' own account of their working time.

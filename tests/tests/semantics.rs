@@ -27,8 +27,8 @@ use scenario::{
 };
 use std::collections::BTreeMap;
 use tests::recorder::Call;
-use tracing_gpu::Summary;
 use tracing_gpu::summary::{CallStats, Losses, OpenRange, RangeStyle, TreeNode};
+use tracing_gpu::{Note, Summary, SummaryExt as _};
 
 const CATEGORY_COUNT_FROM: u32 = 256;
 

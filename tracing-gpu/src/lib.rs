@@ -228,7 +228,7 @@ pub use range_model::summary;
 pub use range_model::timeline;
 #[doc(inline)]
 pub use range_model::timeline::{ApiCalls, Graphs};
-pub use range_model::{RangeStyle, Summary, TreeNode, UnknownName};
+pub use range_model::{Note, RangeStyle, Summary, TreeNode, UnknownName};
 #[cfg(feature = "html")]
 pub use range_page::WriteHtml;
 #[cfg(feature = "html")]
@@ -242,7 +242,7 @@ pub use range_report::analysis;
 pub use range_report::export::CsvFlavor;
 #[cfg(any(feature = "json", feature = "server"))]
 pub use range_report::{Comparison, MergedSummaryExt, compare};
-pub use range_report::{FindingKinds, RenderOptions, Report, SummaryExt, TableStyle};
+pub use range_report::{FindingKinds, NoteExt, RenderOptions, Report, SummaryExt, TableStyle};
 pub use tier::layer::GpuLayer;
 pub use tier::subscriber::GpuSubscriber;
 #[cfg(feature = "server")]

@@ -4,6 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use range_model::Note;
+
 use crate::graph::GraphChange;
 use crate::record::{Api, ApiCall, Detail, GpuOp};
 
@@ -62,9 +64,9 @@ pub trait Source: fmt::Debug + Sync {
     /// of the process waits for a limited time. Returns whether all records have arrived.
     fn finish(&'static self, orderly: bool) -> bool;
     /// Where the records come from, for the footer of a report.
-    fn describe(&self) -> String;
+    fn describe(&self) -> Note;
     /// For the footer: which other profilers get no records because of this source.
-    fn describe_others(&self) -> Option<String>;
+    fn describe_others(&self) -> Option<Note>;
     /// Whether this process is a forked child of the source's process. Then no other method may be called.
     fn forked(&self) -> bool;
 }

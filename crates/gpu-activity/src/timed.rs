@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use parking_lot::Mutex;
-use range_model::stats::Named;
+use range_model::Note;
+use range_model::stats::{Lean, Named};
 
 use crate::forks;
 use crate::record::{Api, GpuOp, Kernel, Work};
@@ -161,12 +162,11 @@ impl Source for TimedOperations {
         true
     }
 
-    fn describe(&self) -> String {
-        let devices = range_model::names::joined(self.devices.lock().all.iter(), ", ");
-        format!("GPU work that the program timed itself: {devices}")
+    fn describe(&self) -> Note {
+        Note::TimedByProgram { devices: self.devices.lock().all.iter().map(|name| name.to_string()).in_vec() }
     }
 
-    fn describe_others(&self) -> Option<String> {
+    fn describe_others(&self) -> Option<Note> {
         None
     }
 

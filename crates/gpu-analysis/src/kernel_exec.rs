@@ -5,10 +5,10 @@ use std::cmp::Reverse;
 use std::collections::VecDeque;
 use std::fmt;
 
-use range_model::Summary;
 use range_model::stats::{Distribution, Keyed, order};
 use range_model::summary::{KernelExecStats, KernelExecution, RangeExecStats, Times};
 use range_model::timeline::{ApiCall, Operation, Work};
+use range_model::{Note, Summary};
 
 use range_model::Fold;
 
@@ -192,11 +192,9 @@ impl Fold for KernelExec {
             (Reverse(row.execution.total.total_ns), row.range.clone(), row.kernel.clone(), row.api.clone())
         });
         let left: u64 = self.kernels.rows().iter().map(|kernels| kernels.len() as u64).sum();
-        if self.unmatched + left > 0 {
-            summary.notes.push(format!(
-                "{} kernels are not in the report kernel_exec: the call that launched them is not known.",
-                self.unmatched + left
-            ));
+        let kernels = self.unmatched + left;
+        if kernels > 0 {
+            summary.notes.push(Note::KernelsWithoutLaunch { kernels });
         }
     }
 }

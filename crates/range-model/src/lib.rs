@@ -32,8 +32,8 @@ pub use names::in_domain;
 pub use summary::{
     ActivityLosses, ApiCallStats, CallStats, CallTotals, CapturedKernel, CapturedWork, CategoryStats, GpuActivity,
     GpuWork, GraphWork, KernelStats, Losses, MemoryKind, MemoryStats, MemoryWork, NodeCalls, NodeKernel, NodeTotals,
-    NodeWork, OpenAccStats, OpenRange, Process, ProjectionStats, Quantile, RangeKernelStats, RangeStats, RangeStyle,
-    Sizes, StreamLosses, StreamStats, StreamTimes, Summary, Times, TreeNode,
+    NodeWork, Note, OpenAccStats, OpenRange, Process, ProjectionStats, Quantile, RangeKernelStats, RangeStats,
+    RangeStyle, Sizes, StreamLosses, StreamStats, StreamTimes, Summary, Times, TreeNode,
 };
 #[cfg(feature = "merge")]
 pub use summary::{

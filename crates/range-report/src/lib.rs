@@ -35,6 +35,7 @@ pub mod analysis;
 #[cfg(feature = "compare")]
 pub mod compare;
 pub mod export;
+mod notes;
 #[cfg(feature = "page")]
 #[doc(hidden)] // for the crate range-page
 pub mod page;
@@ -49,6 +50,7 @@ pub use analysis::{Evidence, Finding, FindingKind};
 pub use compare::{ComparedFigure, ComparedRange, Comparison, FigureInRun, InRun, Verdict};
 #[cfg(feature = "json")]
 pub use export::json::JsonError;
+pub use notes::NoteExt;
 #[cfg(feature = "compare")]
 pub use report::MergedTable;
 pub use report::{FindingKinds, RenderOptions, Report, TableStyle};

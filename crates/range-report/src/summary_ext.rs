@@ -12,6 +12,7 @@ use crate::analysis::{self, Finding};
 #[cfg(feature = "json")]
 use crate::export::json::{self, JsonError};
 use crate::export::{CsvFlavor, folded};
+use crate::notes;
 #[cfg(feature = "compare")]
 use crate::report::MergedTable;
 use crate::report::{self, RenderOptions, Report};
@@ -93,6 +94,19 @@ pub trait SummaryExt: Sized {
     ///
     /// Errors of `out`.
     fn render_one(&self, report: Report, options: &RenderOptions, out: impl io::Write) -> io::Result<()>;
+
+    /// The notes of the summary, a sentence each; see [`NoteExt`](crate::NoteExt).
+    ///
+    /// ```
+    /// use range_report::SummaryExt as _;
+    /// use range_model::{Note, Summary};
+    ///
+    /// let mut summary = Summary::default();
+    /// summary.notes.push(Note::CallsOverLimit { spans: 2 });
+    /// assert!(summary.notes_as_text()[0].ends_with("the calls of 2 spans were not followed."));
+    /// ```
+    #[must_use]
+    fn notes_as_text(&self) -> Vec<String>;
 
     /// Losses and changes, a sentence each, the most important one first: for formats without a footer.
     ///
@@ -218,7 +232,8 @@ pub trait SummaryExt: Sized {
     /// Writes the summary as one line of JSON.
     ///
     /// Its first field is `"schema": "tracing-gpu/1"`; the others are those of [`Summary`], with times in nanoseconds
-    /// and the tree as a flat list of nodes with their `depth`. The last two are `findings`, the conclusions of
+    /// and the tree as a flat list of nodes with their `depth`. The last three are `notes`, a sentence each, in the
+    /// order of `note_figures`, which has their kinds and figures; `findings`, the conclusions of
     /// [`findings`](Self::findings), the most costly first, with names of at most 40 columns, in at most 2 KB; and
     /// `findings_left_out`, the number of findings that did not fit. [`JSON_SCHEMA`](Self::JSON_SCHEMA) describes
     /// everything. Fields may be added within a version; existing fields keep their meaning. Non-finite numbers are not
@@ -290,6 +305,10 @@ impl SummaryExt for Summary {
 
     fn render_one(&self, report: Report, options: &RenderOptions, mut out: impl io::Write) -> io::Result<()> {
         out.write_all(report::rendered_one(self, report, options).as_bytes())
+    }
+
+    fn notes_as_text(&self) -> Vec<String> {
+        notes::sentences(&self.notes)
     }
 
     fn losses_as_text(&self, options: &RenderOptions) -> Vec<String> {

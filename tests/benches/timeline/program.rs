@@ -9,7 +9,7 @@ use std::process::Command;
 use std::time::Instant;
 
 use tracing::info_span;
-use tracing_gpu::{Domain, Output, Profiler};
+use tracing_gpu::{Domain, Note, Output, Profiler};
 use tracing_subscriber::layer::Layer;
 use tracing_subscriber::prelude::*;
 
@@ -130,7 +130,7 @@ pub(crate) fn run(who: &str, files: Option<Files>, fields: &str) {
     let on_thread = best * 1e-9 * count;
     match installed.downcast::<Profiler>() {
         Ok(profiler) => {
-            lost = profiler.summary().notes.iter().filter(|note| note.contains("missing in the timeline")).count();
+            lost = profiler.summary().notes.iter().filter(|note| matches!(note, Note::TimelineFull { .. })).count();
             profiler.finish().expect("files are written");
         }
         Err(guard) => drop(guard),

@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 use cudarc::driver::{CudaContext, CudaFunction, CudaStream, sys};
 use tests::usage::Usage;
 use tracing::info_span;
-use tracing_gpu::{Gpu, Profiler, Report, with_stream};
+use tracing_gpu::{Gpu, Profiler, Report, SummaryExt as _, with_stream};
 
 use super::alone::Alone;
 use super::device::install;
@@ -350,7 +350,7 @@ fn measure(profiler: Option<Profiler>, on_stream: bool) {
         let expected = (WARM + turns * (1 + TURN)) * BATCH;
         println!("{} of {expected} kernels recorded, {:?}", gpu.total.operations, summary.losses.activity);
     }
-    summary.notes.iter().for_each(|note| println!("{note}"));
+    summary.notes_as_text().iter().for_each(|note| println!("{note}"));
 }
 
 /// Makes a million launches, or `LAUNCHES` from the environment, and checks the count in the table, the losses and the

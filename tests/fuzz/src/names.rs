@@ -2,9 +2,9 @@
 
 use arbitrary::{Arbitrary as _, Unstructured};
 use range_files::{Chrome, Sqlite};
-use range_model::Summary;
 use range_model::summary::{CategoryStats, RangeStats, RangeStyle, Times, TreeNode};
 use range_model::timeline::{Call, Item, Mark, Range, Sink, Value as Payload};
+use range_model::{Note, Summary};
 use range_report::export::CsvFlavor;
 use range_report::{RenderOptions, Report, SummaryExt as _};
 use rusqlite::Connection;
@@ -93,7 +93,7 @@ fn summary(names: &Names) -> Summary {
         (child.total_ns, child.self_ns) = (10, 10);
         node.children.push(child);
         summary.tree.push(node);
-        summary.notes.push(name.clone());
+        summary.notes.push(Note::Text { text: name.clone() });
     }
     summary
 }

@@ -39,6 +39,7 @@ mod scenarios;
 use std::path::Path;
 
 use tests::cupti::{Cupti, Recording};
+use tracing_gpu::NoteExt as _;
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -57,7 +58,7 @@ fn main() {
             Recording::start(range_model::timeline::ApiRecords::None, 0).map_or_else(
                 |reason| reason,
                 |recording| {
-                    let described = recording.describe();
+                    let described = recording.describe().sentence();
                     recording.finish(true);
                     described
                 }

@@ -7,11 +7,11 @@ use tests::with;
 use range_model::timeline::{Api, Kernel, Memory, Work};
 use range_model::timeline::{ApiCall, IdleTime, Item, Mark, Operation, Projection, Range, Sink, Value};
 use range_page::HtmlSink;
-use tracing_gpu::Summary;
 use tracing_gpu::summary::{
     ApiCallStats, CategoryStats, DeviceIdle, GpuActivity, GpuIdle, GpuWork, KernelStats, MemoryKind, MemoryStats,
     NodeWork, Process, ProjectionStats, RangeStats, RangeStyle, Sizes, SpanIdle, Times, TreeNode,
 };
+use tracing_gpu::{Note, Summary};
 
 pub(crate) const PID: u32 = 4_711;
 
@@ -189,7 +189,7 @@ impl Run {
                 .map(|(category, times)| CategoryStats::new(category, times))
                 .collect();
         summary.tree = self.tree();
-        summary.notes = self.notes.clone();
+        summary.notes = self.notes.iter().map(|note| Note::Text { text: note.clone() }).collect();
         if !self.operations.is_empty() {
             summary.gpu = Some(self.activity());
         }

@@ -97,7 +97,7 @@ pub(crate) fn graphs(fake: &Fake, tier: &str) {
 pub(crate) fn from_before(fake: &Fake) {
     let profiler = builder().build().expect("settings that can be used");
     assert!(!fake.enabled(0).contains(&51) && fake.enabled(0).contains(&10));
-    let notes = profiler.summary().notes;
+    let notes = profiler.summary().notes_as_text();
     let why = "graphs by their nodes, because the program may have made some before";
     assert!(notes.iter().any(|note| note.contains(why)), "{notes:?}");
     finish(fake, profiler);

@@ -278,7 +278,7 @@ fn who_has_cupti_is_named() {
     let note = |libraries: &str, code: &str| {
         let summary = measured("reset", &[("LD_PRELOAD", libraries), ("FAKE_SUBSCRIBE", code)]);
         assert_eq!(summary.gpu.is_some(), code == "0");
-        summary.notes
+        summary.notes_as_text()
     };
     let (nsight, torch) = (empty_library("libToolsInjection64.so"), empty_library("libtorch_cuda.so"));
     let refused = "CUPTI recorded no GPU activity: ";

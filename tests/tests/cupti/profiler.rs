@@ -311,7 +311,7 @@ fn losses(fake: &Fake, tier: &str) {
     let other = builder().build().expect("settings that can be used");
     let reason = "CUPTI recorded no GPU activity: CUPTI belongs to another profiler of this process. \
                   Ranges were measured all the same.";
-    assert!(other.summary().notes.contains(&reason.to_owned()), "{:?}", other.summary().notes);
+    assert!(other.summary().notes_as_text().contains(&reason.to_owned()), "{:?}", other.summary().notes);
     for round in 0..2 {
         info_span!("work").in_scope(|| fake.call(LAUNCH, 1 + round, HANDLE)); // its record has a separate buffer
         let _before = profiler.summary();
@@ -359,7 +359,7 @@ fn no_threads(fake: &Fake) {
     fake.tell("fake_no_threads", 1);
     let without = builder().build().expect("settings that can be used");
     fake.tell("fake_no_threads", 0);
-    let notes = without.summary().notes;
+    let notes = without.summary().notes_as_text();
     assert!(notes.iter().any(|note| note.contains("no thread could be started to collect GPU records")), "{notes:?}");
     let next = builder().build().expect("settings that can be used");
     fake.kernel(7, c"spin", 1);

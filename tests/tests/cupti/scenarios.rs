@@ -7,7 +7,7 @@ use gpu_activity::cupti::before_own_calls;
 use range_model::timeline::{Api, ApiRecords, Work};
 use tests::cupti::{Recording, Seen};
 use tracing_gpu::summary::RangeStyle;
-use tracing_gpu::{ClockPair, Gpu, Output, Profiler, Summary};
+use tracing_gpu::{ClockPair, Gpu, NoteExt as _, Output, Profiler, Summary};
 
 use crate::fake::{COPY, Fake, GET_DEVICE, GRAPH, LAUNCH, QUERY, RUNTIME_LAUNCH, SLIGHT, SYNCHRONIZE, monotonic};
 use crate::graphs::EXECUTABLE;
@@ -49,7 +49,7 @@ fn whole(fake: &Fake) {
             Some("another profiler of this program is using CUPTI")
         );
         assert_eq!(
-            session.describe(),
+            session.describe().sentence(),
             format!("CUPTI 13.0 ({}), driver for CUDA 13.0", std::env::var("TRACING_GPU_CUPTI").expect("set"))
         );
         let before = monotonic();

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::OnceLock;
 use std::time::Duration;
-use tracing_gpu::SummaryExt as _;
+use tracing_gpu::{Note, SummaryExt as _};
 
 use tests::foreign::headers;
 use tests::launcher::{Folder, Ran, binary, command, compiled, run};
@@ -111,8 +111,11 @@ fn calls_of_signal_handlers_are_measured_or_counted() {
     let handled: u64 = ran.stdout.trim().parse().expect("a number");
     let summary = &ran.summaries[0];
     let measured = summary.ranges.iter().find(|row| row.name == "handler").map_or(0, |row| row.times.instances);
-    let mut notes = summary.notes.iter().filter_map(|note| note.split_once(" NVTX calls of signal handlers"));
-    let lost: u64 = notes.next().map_or(0, |(number, _)| number.parse().expect("a number"));
+    let mut notes = summary.notes.iter().filter_map(|note| match note {
+        Note::SignalHandlerCalls { calls } => Some(*calls),
+        _ => None,
+    });
+    let lost = notes.next().unwrap_or(0);
     assert_eq!((ran.status.code(), measured + lost / 2), (Some(0), handled), "{}", ran.stderr);
 }
 
@@ -146,12 +149,17 @@ fn a_program_that_can_open_no_more_files_is_measured_to_its_end() {
     let [summary] = &ran.summaries[..] else { panic!("{ran:?}") };
     let instances: u64 = summary.ranges.iter().map(|row| row.times.instances).sum();
     assert_eq!((ran.status.code(), instances, ran.said()), (Some(0), 3_003, vec![]), "{}", ran.stderr);
-    assert_eq!(summary.notes, [""; 0]);
+    assert_eq!(summary.notes, []);
 
     let ran = run(&[], |command| command.arg(program()).arg("no more files, not ours either"));
     let said = "This process could not write any more from some moment on (Too many open files): the rows of threads \
                 and names that were new from then on are missing.";
-    assert_eq!((&*ran.ranges(), &ran.summaries[0].notes[..]), (STEP, &[said.to_owned()][..]), "{}", ran.stderr);
+    assert_eq!(
+        (&*ran.ranges(), &ran.summaries[0].notes_as_text()[..]),
+        (STEP, &[said.to_owned()][..]),
+        "{}",
+        ran.stderr
+    );
 }
 
 #[test]

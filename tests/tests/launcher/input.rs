@@ -229,7 +229,7 @@ fn no_file_keeps_the_figures_of_the_last_run() {
         assert!(text(&report).starts_with(&format!("tracing-gpu: {why}")), "{}", text(&report));
         assert!(text(&csv).starts_with("Time (%),") && text(&csv).lines().count() == 1, "{}", text(&csv));
         let summary = tracing_gpu::Summary::read_json(std::fs::File::open(&json).expect("a file")).expect("a summary");
-        assert!(summary.ranges.is_empty() && summary.notes[0].starts_with(why), "{summary:?}");
+        assert!(summary.ranges.is_empty() && summary.notes_as_text()[0].starts_with(why), "{summary:?}");
         assert!(text(&html).starts_with("<!doctype html>") && text(&html).contains(why), "{}", text(&html));
         let trace: serde_json::Value = serde_json::from_str(&text(&trace)).expect("JSON");
         assert!(trace[0]["args"]["name"].as_str().is_some_and(|name| name.starts_with(why)), "{trace}");

@@ -52,7 +52,7 @@ fn batches_of_a_generated_program_are_what_its_log_says() {
                     assert!(row.in_batch_ns <= Some(row.latency.total_ns), "{tier}: {row:?}");
                 }
             }
-            assert_eq!(summary.notes, [""; 0], "{tier}");
+            assert_eq!(summary.notes, [], "{tier}");
             assert_whole(&summary);
         }
     }
@@ -104,12 +104,7 @@ fn spans_that_are_no_calls_take_their_part_but_have_no_row() {
         let (share, in_batch) = (future.share_ns.unwrap_or(0), future.in_batch_ns.unwrap_or(0));
         assert!(share >= 500_000 && in_batch.abs_diff(2 * share) <= 2, "{tier}: {future:?}");
         assert_eq!(tree(&summary), ["request 10/10", "  future 10/30", "  batch 10/10"], "{tier}");
-        assert_eq!(
-            summary.notes,
-            ["Spans that batches served but that are no calls of futures in this window: 10. Their shares are in no \
-              row."],
-            "{tier}"
-        );
+        assert_eq!(summary.notes, [Note::SharesWithoutRow { spans: 10 }], "{tier}");
         assert_whole(&summary);
     }
 }
@@ -119,7 +114,6 @@ fn what_follows_from_a_span_that_is_not_measured_is_no_batch() {
     for tier in BOTH {
         let summary = untold("follows-without-batches", tier).summary();
         assert_eq!(summary.calls, [], "{tier}");
-        let [note] = &summary.notes[..] else { panic!("{tier}: {:?}", summary.notes) };
-        assert!(note.starts_with("Not measured, because of the filter"), "{tier}: {note}");
+        assert!(matches!(summary.notes[..], [Note::Rejected { .. }]), "{tier}: {:?}", summary.notes);
     }
 }

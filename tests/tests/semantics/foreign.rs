@@ -49,9 +49,12 @@ fn code_that_is_linked_in_finds_the_profiler() {
         assert_eq!(tree(&summaries[1]), ["outer 1/1", "  call 3/3", "    callback 3/3", "call 1/1"], "{tier}");
         assert_eq!(summaries[1].losses, Losses::default());
         let notes = ["NVTX belongs to another profiler", "NVTX ranges of other code belong to another profiler"];
-        assert!(notes.iter().all(|note| summaries[0].notes.iter().any(|said| said.starts_with(note))), "{tier}");
+        assert!(
+            notes.iter().all(|note| summaries[0].notes_as_text().iter().any(|said| said.starts_with(note))),
+            "{tier}"
+        );
         let ran = recorded("foreign-linked", tier);
-        let told = &ran.summaries()[1].notes;
+        let told = &ran.summaries()[1].notes_as_text();
         assert!(told.iter().any(|note| note.starts_with("NVTX ranges of other code go to the tool")), "{told:?}");
     }
 }

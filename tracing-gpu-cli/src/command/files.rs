@@ -11,7 +11,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
 use tracing_gpu::joined::{self, Format};
-use tracing_gpu::summary::Process;
+use tracing_gpu::summary::{Note, Process};
 use tracing_gpu::timeline::Sink as _;
 use tracing_gpu::{Chosen, HtmlSink, Output, RenderOptions, Summary, SummaryExt as _};
 
@@ -230,10 +230,7 @@ impl Files {
             }
             let missing = pages.iter().filter(|page| !joined.contains(page)).count();
             if missing > 0 {
-                let of = pages.len();
-                merged
-                    .notes
-                    .push(format!("{missing} of {of} processes left no whole page: the timeline has nothing of them."));
+                merged.notes.push(Note::PagesMissing { missing: missing as u64, of: pages.len() as u64 });
             }
             sink.end(&merged, 0)
         })?;
@@ -264,7 +261,7 @@ impl Files {
         let Some(name) = self.json.as_deref().and_then(without_process) else { return };
         let mut summary = Summary::default();
         summary.process = process.clone();
-        summary.notes.push(line.to_owned());
+        summary.notes.push(Note::Text { text: line.to_owned() });
         write_summary(&name, &summary, &RenderOptions::default());
     }
 }

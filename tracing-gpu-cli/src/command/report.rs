@@ -6,9 +6,10 @@ use std::io::{self, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use tracing_gpu::summary::{MergedSummary, OffCpuStats, Process, RangeStats, RangeStyle};
+use tracing_gpu::summary::{MergedSummary, Note, OffCpuStats, Process, ProcessCut, RangeStats, RangeStyle};
 use tracing_gpu::{
-    Chosen, FindingKinds, MergedSummaryExt as _, MergedTable, Output, RenderOptions, Report, Summary, SummaryExt as _,
+    Chosen, FindingKinds, MergedSummaryExt as _, MergedTable, NoteExt as _, Output, RenderOptions, Report, Summary,
+    SummaryExt as _,
 };
 
 use super::files::{self, Files};
@@ -360,44 +361,19 @@ fn progress(index: usize, count: usize) {
     let _nobody_reads = io::stderr().write_all(line.as_bytes());
 }
 
-/// How a process ended that could not write its summary; a phrase of the notes on such processes.
-const AT_ONCE: &str = "ended at once (_exit, exec, a crash or a signal)";
-/// The phrase for a process that lost what it needs to write: a descriptor, a user's rights, room.
-const REFUSED: &str = "could not write any more from some moment on";
-/// The phrase for a process that has not ended.
-const WENT_ON: &str = "went on";
-
-/// How such processes ended, and which of their figures are missing.
-fn became(cut: Cut, are_many: bool) -> String {
-    let (its, it) = if are_many { ("their", "they") } else { ("its", "it") };
-    match cut {
-        Cut::Exact => format!(
-            "{AT_ONCE}, or could not write: {its} ranges are counted to the end, but what the GPU did in the last \
-             second may be missing"
-        ),
-        Cut::Snapshot => format!(
-            "{AT_ONCE}, or could not write: {its} rows may lack what {it} did in the last second before, or since {it} \
-             could not write"
-        ),
-        Cut::Refused(error) => {
-            let error = io::Error::from_raw_os_error(error).to_string();
-            let why = error.split(" (os error").next().unwrap_or_default();
-            format!("{REFUSED} ({why}): the rows of threads and names that were new from then on are missing")
-        }
-        Cut::Running => format!("{WENT_ON}: {its} rows have what {it} did so far"),
+/// Whether a note is about processes that did not write their summaries at their ends.
+fn is_of_unfinished(note: &Note) -> bool {
+    match note {
+        Note::Shared { note, .. } => is_of_unfinished(note),
+        note => matches!(note, Note::Unfinished { .. } | Note::UnfinishedProcesses { .. }),
     }
-}
-
-/// Whether a note is about such processes.
-fn is_of_unfinished(note: &str) -> bool {
-    note.contains(AT_ONCE) || note.contains(REFUSED) || note.starts_with("This process ") && note.contains(WENT_ON)
 }
 
 /// Adds the note to the summary of each such process.
 fn note_cut(left: &mut [Left]) {
     for left in left {
         if let (Some(cut), Some(summary)) = (left.cut, &mut left.summary) {
-            summary.notes.insert(0, format!("This process {}.", became(cut, false)));
+            summary.notes.insert(0, Note::Unfinished { cut: cut.in_note() });
         }
     }
 }
@@ -433,41 +409,43 @@ impl Unfinished {
 
     /// A note of a report on these processes, which are some of `all`, and on their missing data. `None` if there are
     /// no such processes.
-    fn note(&self, all: usize) -> Option<String> {
-        let cut = self.cut.unwrap_or(Cut::Snapshot);
-        Some(match self.names.len() {
-            0 => return None,
-            1 if all == 1 => format!("This process {}.", became(cut, false)),
-            count => format!("{count} of {all} processes {}: {self}.", became(cut, count > 1)),
-        })
+    fn note(&self, all: usize) -> Option<Note> {
+        let cut = self.cut.unwrap_or(Cut::Snapshot).in_note();
+        let (names, command) = self.named();
+        match self.names.len() as u64 {
+            0 => None,
+            1 if all == 1 => Some(Note::Unfinished { cut }),
+            count => Some(Note::UnfinishedProcesses { cut, count, of: all as u64, names, command }),
+        }
     }
 
     /// A sentence on the processes that left nothing, out of `all` that began.
     fn sentence(&self, all: usize) -> Option<String> {
-        const KEPT: &str = "or could not write: nothing of";
-        Some(match self.names.len() {
-            0 => return None,
-            1 if all == 1 => format!("process {self} {AT_ONCE}, {KEPT} it was kept"),
-            1 => format!("1 of {all} processes {AT_ONCE}, {KEPT} it was kept: {self}"),
-            count => format!("{count} of {all} processes {AT_ONCE}, {KEPT} them was kept: {self}"),
-        })
+        let (names, command) = self.named();
+        let count = self.names.len() as u64;
+        (count > 0).then(|| Note::SilentProcesses { count, of: all as u64, names, command }.sentence())
+    }
+
+    /// The first processes, and their command if it is that of all.
+    fn named(&self) -> (Vec<(String, Option<String>)>, Option<String>) {
+        let is_one_program = self.commands.windows(2).all(|pair| pair[0] == pair[1]);
+        let own = |command: &String| (!is_one_program).then(|| command.clone());
+        let both = self.names.iter().zip(&self.commands).take(NAMED);
+        let names = both.map(|(name, command)| (name.clone(), own(command))).collect();
+        (names, self.commands.first().filter(|_| is_one_program).cloned())
     }
 }
 
-/// For example `4711, 4712, 4713 and 2 more (`./app`)`.
-impl std::fmt::Display for Unfinished {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let is_one_program = self.commands.windows(2).all(|pair| pair[0] == pair[1]);
-        let both = self.names.iter().zip(&self.commands);
-        let named =
-            both.map(|(name, command)| if is_one_program { name.clone() } else { format!("{name} (`{command}`)") });
-        f.write_str(&named.take(NAMED).collect::<Vec<_>>().join(", "))?;
-        if let more @ 1.. = self.names.len().saturating_sub(NAMED) {
-            write!(f, " and {more} more")?;
-        }
-        match self.commands.first().filter(|_| is_one_program) {
-            Some(command) => write!(f, " (`{command}`)"),
-            None => Ok(()),
+impl Cut {
+    fn in_note(self) -> ProcessCut {
+        match self {
+            Self::Exact => ProcessCut::Exact,
+            Self::Snapshot => ProcessCut::Snapshot,
+            Self::Refused(error) => {
+                let error = io::Error::from_raw_os_error(error).to_string();
+                ProcessCut::Refused(error.split(" (os error").next().unwrap_or_default().to_owned())
+            }
+            Self::Running => ProcessCut::Running,
         }
     }
 }
@@ -494,10 +472,10 @@ fn why_empty(silent: &Unfinished, cut: &Unfinished, all: usize, idle: &[Summary]
         return sentence;
     }
     if let Some(note) = cut.note(all) {
-        return format!("no range is known to have ended. {}", note.trim_end_matches('.'));
+        return format!("no range is known to have ended. {}", note.sentence().trim_end_matches('.'));
     }
     match idle.first().and_then(|summary| summary.notes.first()) {
-        Some(note) => format!("no NVTX range has a time. {note}"),
+        Some(note) => format!("no NVTX range has a time. {}", note.sentence()),
         None => {
             "the program uses NVTX, CUDA or OpenACC, but no range, call or event has ended (marks are in timelines \
                  alone: --html, --trace)"
@@ -584,7 +562,7 @@ impl<'a> Printing<'a> {
     fn complain_of_losses(&self, summary: &Summary) {
         let notes = summary.notes.iter().filter(|note| summary.gpu.is_none() || is_of_unfinished(note));
         let losses = summary.losses_as_text(&self.options());
-        notes.chain(&losses).for_each(|sentence| complain(sentence));
+        notes.map(Note::sentence).chain(losses).for_each(|sentence| complain(&sentence));
     }
 
     /// Writes a line with the reason in place of a report; for comma-separated values, only the headers.

@@ -3,14 +3,15 @@
 
 use std::cmp::Reverse;
 
-use range_model::RangeStyle;
 use range_model::stats::{Keyed, Lean, order};
+use range_model::{Note, RangeStyle};
 
 use crate::parts::splits::session::Joined;
 use crate::record::RangeKey;
 use crate::session::Session;
 use crate::session::catalog::{Catalog, ROOT};
 use crate::session::misnested::Misnested;
+use crate::span::misread::place_of;
 use crate::thread::state::ThreadState;
 
 /// The largest number of call sites with a note.
@@ -21,8 +22,8 @@ const MAX_SITES: usize = 3;
 pub(super) struct HeldGuards {
     /// The names of their rows.
     labels: Keyed<u32, ()>,
-    /// One sentence for each.
-    pub(super) notes: Vec<String>,
+    /// One for each.
+    pub(super) notes: Vec<Note>,
 }
 
 impl HeldGuards {
@@ -36,7 +37,7 @@ impl HeldGuards {
         order::by_key(&mut sites, |Seen { site, .. }| {
             (Reverse(site.exits + site.elsewhere), site.metadata.name(), site.metadata.line())
         });
-        let notes = sites.iter().take(MAX_SITES).map(|seen| sentence(&seen.site)).in_vec();
+        let notes = sites.iter().take(MAX_SITES).map(|seen| note(&seen.site)).in_vec();
         let mut labels = Keyed::default();
         for seen in sites {
             seen.labels.into_iter().for_each(|(label, ())| _ = labels.insert(label, ()));
@@ -103,23 +104,9 @@ impl Seen {
 }
 
 #[inline(never)]
-fn sentence(site: &Misnested) -> String {
+fn note(site: &Misnested) -> Note {
     let Misnested { metadata, exits, elsewhere, .. } = *site;
-    let place = match (metadata.file(), metadata.line()) {
-        (Some(file), Some(line)) => format!(" ({file}:{line})"),
-        _ => String::new(),
-    };
-    let times = |count: u64| if count == 1 { "once".to_owned() } else { format!("{count} times") };
-    let what: Vec<String> = [(exits, "out of order"), (elsewhere, "on another thread")]
-        .into_iter()
-        .filter(|(count, _)| *count > 0)
-        .map(|(count, how)| format!("{how} {}", times(count)))
-        .in_vec();
-    format!(
-        "`{}`{place}: its guard was dropped {}. Is it held across `.await`? Use `.instrument(span)` there.",
-        metadata.name(),
-        what.join(" and ")
-    )
+    Note::MisnestedGuard { span: metadata.name().to_owned(), place: place_of(metadata), out_of_order: exits, elsewhere }
 }
 
 #[cfg(test)]
@@ -130,6 +117,7 @@ mod tests {
     use std::thread::sleep;
     use std::time::Duration;
 
+    use range_model::Note;
     use tracing::{Instrument as _, info_span};
 
     use crate::Profiler;
@@ -167,13 +155,12 @@ mod tests {
             assert_eq!(children, [("before", 32, 0), ("after", 32, 0)]);
             assert!(tree.total_ns <= summary.elapsed_ns, "counted once: {tree:?}");
             assert!(tree.total_ns >= 64_000_000, "{tree:?}");
-            let [note] = &summary.notes[..] else { panic!("{:#?}", summary.notes) };
-            let place = note.split_once(':').map(|(place, _)| place);
-            assert!(place.is_some_and(|place| place.starts_with("`job` (") && place.ends_with("guards.rs")), "{note}");
-            assert!(
-                note.contains("its guard was dropped out of order 31 times. Is it held across `.await`?"),
-                "{note}"
-            );
+            let [Note::MisnestedGuard { span, place: Some(place), out_of_order: 31, elsewhere: 0 }] =
+                &summary.notes[..]
+            else {
+                panic!("{:#?}", summary.notes)
+            };
+            assert!(span == "job" && place.contains("guards.rs:"), "{span} {place}");
             assert_eq!(summary.losses.recursive_rows, 0);
         }
     }
@@ -196,8 +183,8 @@ mod tests {
         for summary in measured(Profiler::builder, || {
             run((0..8).map(|_| Box::pin(job().instrument(info_span!("task"))) as _).collect());
         }) {
-            let [note] = &summary.notes[..] else { panic!("{:#?}", summary.notes) };
-            assert!(note.starts_with("`job` ("), "{note}");
+            let [Note::MisnestedGuard { span, .. }] = &summary.notes[..] else { panic!("{:#?}", summary.notes) };
+            assert_eq!(span, "job");
         }
     }
 

@@ -22,7 +22,7 @@ use std::time::Duration;
 
 use nvtx_rs::text::MAX_BYTES;
 use range_model::stats::{Keyed, Lean};
-use range_model::{Losses, OpenRange, RangeStats, RangeStyle, Summary, TreeNode};
+use range_model::{Losses, Note, OpenRange, RangeStats, RangeStyle, Summary, TreeNode};
 
 use crate::clock::Ticks;
 use crate::parts::launches::collector::Collector;
@@ -177,19 +177,15 @@ pub(crate) fn summarise(
 }
 
 /// Notes on the clock and on names.
-fn notes(session: &Session, ranges: &[RangeStats]) -> Vec<String> {
+fn notes(session: &Session, ranges: &[RangeStats]) -> Vec<Note> {
     let mut notes = Vec::new();
-    if session.clock.worst_correction_ppm() > WORTH_A_NOTE_PPM {
-        let ppm = session.clock.worst_correction_ppm();
-        notes.push(format!("The rate of the clock was corrected by {ppm} ppm between two summaries."));
+    let ppm = session.clock.worst_correction_ppm();
+    if ppm > WORTH_A_NOTE_PPM {
+        notes.push(Note::ClockCorrected { ppm });
     }
-    let cut = ranges.iter().filter(|row| row.name.len() + 2 >= MAX_BYTES && row.name.ends_with('…')).count();
-    if cut > 0 {
-        let rows = if cut == 1 { "row has" } else { "rows have" };
-        notes.push(format!(
-            "{cut} {rows} a name that was cut at {} KiB: ranges whose names differ only behind that are in one row.",
-            MAX_BYTES / 1_024
-        ));
+    let rows = ranges.iter().filter(|row| row.name.len() + 2 >= MAX_BYTES && row.name.ends_with('…')).count();
+    if rows > 0 {
+        notes.push(Note::NamesCut { rows: rows as u64, bytes: MAX_BYTES as u64 });
     }
     notes
 }

@@ -1,6 +1,7 @@
 //! Explains why spans are missing from the report: those that the filter rejects, and an empty report.
 
-use range_model::Summary;
+use range_model::{Note, Summary};
+use range_report::NoteExt as _;
 use tracing::dispatcher;
 use tracing::level_filters::{LevelFilter, STATIC_MAX_LEVEL};
 use tracing::subscriber::NoSubscriber;
@@ -14,7 +15,7 @@ use crate::session::{DEFAULT_LEVEL, Session};
 const AT_ONCE_NS: u64 = 20_000_000;
 
 /// A note about spans that the filter has rejected, and how to measure them. `None` if it has rejected nothing.
-pub(super) fn not_measured(session: &Session) -> Option<String> {
+pub(super) fn not_measured(session: &Session) -> Option<Note> {
     let by_default = || Targets::new().with_default(DEFAULT_LEVEL);
     rejected::not_measured(&session.filter().cloned().unwrap_or_else(by_default), &session.front_end.met())
 }
@@ -52,7 +53,8 @@ pub(super) fn why_empty(session: &Session, summary: &Summary) -> String {
              one."
         }
         _ if met.measured == 0 && !met.rejected.is_empty() => {
-            return not_measured(session).unwrap_or_default().replacen("Not measured", "all spans were rejected", 1);
+            let said = not_measured(session).map_or_else(String::new, |note| note.sentence());
+            return said.replacen("Not measured", "all spans were rejected", 1);
         }
         _ if met.measured > 0 && session.front_end.has_own_filter() => {
             "the filter on the profiler's layer, or one of the whole subscriber, hides all spans."

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
-use range_model::{Process, Summary};
+use range_model::{Note, Process, Summary};
 
 use super::periodic::Periodic;
 use super::phase::EndingPhase;
@@ -68,7 +68,7 @@ pub(super) struct Inner {
     pub(super) extra_tiers: AtomicU64,
     pub(super) nvtx_taken: bool,
     /// Why foreign ranges were asked for but are not measured.
-    pub(super) foreign_missing: OnceCell<&'static str>,
+    pub(super) foreign_missing: OnceCell<Note>,
     /// Collects the GPU's work, or holds the reason why it cannot; empty if nobody asked for it.
     pub(super) collector: OnceCell<Result<&'static Collector, String>>,
     /// Collects the operations that the program times itself, if `collector` collects nothing.

@@ -10,7 +10,7 @@ use opentelemetry_otlp::{ExporterBuildError, MetricExporter, Protocol, WithExpor
 use opentelemetry_sdk::metrics::Temporality;
 use opentelemetry_sdk::metrics::data::ResourceMetrics;
 use opentelemetry_sdk::metrics::exporter::PushMetricExporter;
-use range_model::Summary;
+use range_model::{Note, Summary};
 use range_report::export::Metrics;
 use tracing_core::dispatcher::{self, Dispatch};
 
@@ -67,9 +67,8 @@ impl Inner {
         pusher.changed.notify_all();
     }
 
-    /// Has the last window pushed, and waits for that for a short time. Returns what the report says of pushes that
-    /// failed.
-    pub(super) fn push_last(&'static self, end: &End) -> Option<String> {
+    /// Has the last window pushed, and waits for that for a short time. Returns a note on pushes that failed.
+    pub(super) fn push_last(&'static self, end: &End) -> Option<Note> {
         let (pusher, until) = (self.pusher.get()?, Instant::now() + LAST_PATIENCE);
         let last = Box::new(self.window(&pusher.cursor, Some(end)));
         let mut shared = pusher.shared.lock();
@@ -77,13 +76,12 @@ impl Inner {
         pusher.changed.notify_all();
         while !shared.ended && !pusher.changed.wait_until(&mut shared, until).timed_out() {}
         let PushState { pushes, failed, error, .. } = &*shared;
-        let late = format!(" The last one had not ended after {} s.", LAST_PATIENCE.as_secs());
-        let late = if shared.ended { "" } else { &late };
-        match failed {
-            0 if late.is_empty() => None,
-            0 => Some(format!("Metrics were pushed {pushes} times.{late}")),
-            _ => Some(format!("Of {pushes} pushes of metrics {failed} failed: {error}.{late}")),
-        }
+        (!shared.ended || *failed > 0).then(|| Note::MetricsNotPushed {
+            pushes: *pushes,
+            failed: *failed,
+            reason: error.clone(),
+            awaited_s: (!shared.ended).then(|| LAST_PATIENCE.as_secs()),
+        })
     }
 }
 

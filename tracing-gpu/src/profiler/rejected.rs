@@ -7,6 +7,7 @@
 use std::cmp::Reverse;
 
 use range_model::stats::{Lean, order};
+use range_model::summary::{AdvisedFilter, Note, RejectedCrate};
 use tracing::Level;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::Targets;
@@ -15,41 +16,30 @@ use crate::session::front_end::{CallSites, DOMAIN, Rejected};
 
 /// The largest number of crates that are named; further ones are counted.
 const MAX_CRATES: usize = 4;
-const TRACE: &str = " Spans of TRACE can be so many that they slow down what they measure.";
 
 /// A note about spans that the filter has rejected, and how to measure them. `None` if it has rejected nothing.
-pub(super) fn not_measured(filter: &Targets, sites: &CallSites) -> Option<String> {
+pub(super) fn not_measured(filter: &Targets, sites: &CallSites) -> Option<Note> {
     let mut crates: Vec<(&str, &Rejected)> = sites.rejected.iter().map(|(name, of)| (name.as_str(), of)).in_vec();
     order::by_key(&mut crates, |(_, rejected)| Reverse(rejected.call_sites())); // stable: else by name
     let has_trace = crates.iter().any(|(_, rejected)| rejected.levels.iter().any(|(of, _)| *of == Level::TRACE));
-    let by = match written(filter).as_str() {
-        "" => "a filter of nothing".to_owned(),
-        filter => format!("the filter {filter}"),
+    let named = |(name, rejected): &(&str, &Rejected)| {
+        let mut named = RejectedCrate::default();
+        (named.name, named.call_sites) = ((*name).to_owned(), rejected.call_sites() as u64);
+        named.first = (rejected.name != DOMAIN).then(|| rejected.name.to_owned());
+        named
     };
-    let named = named(&crates);
-    let advice = advised(filter, sites, &crates).map_or_else(String::new, |advised| {
-        let (all, some) = counted(&crates, &advised);
-        let of = if some == all { "them".to_owned() } else { format!("{some} of these {all}") };
-        format!(" TRACING_GPU_FILTER={} measures {of}.", written(&advised))
+    let advised = advised(filter, sites, &crates).map(|advised| {
+        let (mut found, (of, measured)) = (AdvisedFilter::default(), counted(&crates, &advised));
+        (found.filter, found.measured, found.of) = (written(&advised), measured, of);
+        found
     });
-    let trace = if has_trace { TRACE } else { "" };
-    (!crates.is_empty()).then(|| format!("Not measured, because of {by}: {named}.{advice}{trace}"))
-}
-
-/// For example `2 spans of h2, those of 3 more crates`.
-fn named(crates: &[(&str, &Rejected)]) -> String {
-    let name = |(name, rejected): &(&str, &Rejected)| match rejected.call_sites() {
-        _ if rejected.name == DOMAIN => format!("NVTX ranges of {name}"),
-        1 => format!("`{}` of {name}", rejected.name),
-        count => format!("{count} spans of {name}"),
-    };
-    let mut named: Vec<String> = crates.iter().take(MAX_CRATES).map(name).in_vec();
-    match crates.len().saturating_sub(MAX_CRATES) {
-        0 => {}
-        1 => named.push("those of 1 more crate".to_owned()),
-        more => named.push(format!("those of {more} more crates")),
-    }
-    named.join(", ")
+    (!crates.is_empty()).then(|| Note::Rejected {
+        filter: written(filter),
+        crates: crates.iter().take(MAX_CRATES).map(named).in_vec(),
+        more_crates: crates.len().saturating_sub(MAX_CRATES) as u64,
+        advised,
+        has_trace,
+    })
 }
 
 /// The filter with, for each crate, the least verbose level that measures more of it. With more crates than are named,
@@ -85,12 +75,13 @@ fn raised(filter: &Targets, name: Option<&str>, level: Level) -> Targets {
 }
 
 /// The number of rejected call sites of these crates, and how many of them the filter lets through.
-fn counted(crates: &[(&str, &Rejected)], filter: &Targets) -> (usize, usize) {
+fn counted(crates: &[(&str, &Rejected)], filter: &Targets) -> (u64, u64) {
     let (mut all, mut some) = (0, 0);
     for (name, rejected) in crates {
         for (level, count) in &rejected.levels {
+            let count = *count as u64;
             all += count;
-            some += if filter.would_enable(name, level) { *count } else { 0 };
+            some += if filter.would_enable(name, level) { count } else { 0 };
         }
     }
     (all, some)
@@ -107,6 +98,8 @@ fn written(filter: &Targets) -> String {
 
 #[cfg(test)]
 mod tests {
+    use range_report::NoteExt as _;
+
     use super::*;
 
     /// For each crate, its name and the levels of its rejected spans.
@@ -119,7 +112,7 @@ mod tests {
             levels.iter().for_each(|level| of.add(*level));
         }
         let filter = if filter.is_empty() { Targets::new() } else { filter.parse().expect("a filter") };
-        let note = not_measured(&filter, &sites).expect("a note");
+        let note = not_measured(&filter, &sites).expect("a note").sentence();
         note.split_once(". ").map_or(note.clone(), |(_, advice)| advice.replace("TRACING_GPU_FILTER=", ""))
     }
 

@@ -176,9 +176,9 @@ impl Inner {
         }
         let tool = nvtx_rs::environment::variable(nvtx_rs::abi::INJECTION_PATH);
         let missing = if tool.is_some_and(|path| !path.is_empty()) {
-            "NVTX ranges of other code go to the tool that NVTX_INJECTION64_PATH names, and are not in this report."
+            range_model::Note::ForeignRangesToTool
         } else if !crate::parts::foreign::tier::linked::measure(&self.engine) {
-            "NVTX ranges of other code belong to another profiler of this process."
+            range_model::Note::ForeignRangesTaken
         } else {
             return;
         };

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use range_model::Summary;
+use range_model::{Note, Summary};
 
 use super::explain;
 use super::handle::{Inner, Profiler};
@@ -33,7 +33,7 @@ impl Inner {
     /// The summary of a forked child.
     pub(super) fn of_parent() -> Summary {
         let mut summary = Summary::default();
-        summary.notes.push("This process was forked from the one that is measured.".to_owned());
+        summary.notes.push(Note::Forked);
         summary
     }
 
@@ -47,16 +47,14 @@ impl Inner {
             summary.ended_unix_ns = u64::try_from(now.as_nanos()).ok();
         }
         if let Some(Err(reason)) = self.collector.get() {
-            summary.notes.push(format!("CUPTI recorded no GPU activity: {reason}. Ranges were measured all the same."));
+            summary.notes.push(Note::CuptiUnavailable { reason: reason.clone() });
         }
         if let Some(collector) = self.collector() {
             summary.notes.extend(collector.describe());
             summary.notes.extend(end.and_then(|_| collector.describe_others()));
         }
         if self.config.gpu == Gpu::Events && summary.stream_ranges.is_empty() && summary.notes.is_empty() {
-            summary
-                .notes
-                .push("GPU timing: no span was entered under a named stream (`with_stream`, `gpu.stream`).".to_owned());
+            summary.notes.push(Note::NoNamedStream);
         }
         summary.process = self.identity.clone();
         #[cfg(feature = "json")]
@@ -64,35 +62,23 @@ impl Inner {
             summary.machine = Some(machine::at_end(self.collector().is_some()).clone());
         }
         if self.nvtx_taken {
-            summary
-                .notes
-                .push("NVTX belongs to another profiler of this process: no ranges were sent to a tool.".to_owned());
+            summary.notes.push(Note::NvtxTaken);
         }
-        summary.notes.extend(self.foreign_missing.get().map(|missing| (*missing).to_owned()));
-        let lost = self.recorder.get().map_or(0, |recorder| recorder.lost());
-        if lost > 0 {
-            summary.notes.push(format!(
-                "{lost} ranges, events and GPU operations are missing in the timeline, or incomplete: its memory \
-                 (`timeline_memory`) was full."
-            ));
+        summary.notes.extend(self.foreign_missing.get().cloned());
+        let items = self.recorder.get().map_or(0, |recorder| recorder.lost());
+        if items > 0 {
+            summary.notes.push(Note::TimelineFull { items });
         }
-        for (lost, what) in self.recorder.get().map_or_else(Vec::new, |recorder| recorder.lost_details()) {
-            summary.notes.push(format!("{lost} {what} were dropped at the memory limit (`timeline_memory`)."));
+        for (records, what) in self.recorder.get().map_or_else(Vec::new, |recorder| recorder.lost_details()) {
+            summary.notes.push(Note::DetailsDropped { records, what: what.to_owned() });
         }
-        let forgotten = self.collector().map_or(0, |collector| collector.forgotten_nodes());
-        if forgotten > 0 {
-            summary.notes.push(format!(
-                "For {forgotten} nodes of graphs it is not known which span captured them: there were more than can be \
-                 remembered."
-            ));
+        let nodes = self.collector().map_or(0, |collector| collector.forgotten_nodes());
+        if nodes > 0 {
+            summary.notes.push(Note::GraphNodesOverLimit { nodes });
         }
-        let extra = self.extra_tiers.load(Relaxed);
-        if extra > 0 {
-            let s = if extra == 1 { "" } else { "s" };
-            summary.notes.push(format!(
-                "{extra} further layer{s} or subscriber{s} of this profiler measured nothing: one measures at a time. \
-                 Drop it before you make the next."
-            ));
+        let layers = self.extra_tiers.load(Relaxed);
+        if layers > 0 {
+            summary.notes.push(Note::FurtherLayers { layers });
         }
         let session = &self.engine.session;
         summary.notes.extend(session.misread.notes());

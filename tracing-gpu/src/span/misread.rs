@@ -1,18 +1,15 @@
 //! Invalid values of our fields, and misspelt names of our fields: a note for the first one of each call site and
 //! field.
 
-use range_model::stats::Lean;
-use std::fmt::Write as _;
-
 use parking_lot::Mutex;
+use range_model::Note;
+use range_model::stats::Lean;
 use tracing_core::Metadata;
 
 /// The largest number of notes; further ones are counted.
 const MAX_NOTES: usize = 8;
 /// The largest number of characters shown of a value.
 const MAX_VALUE: usize = 40;
-
-const KNOWN: &str = "the fields are nvtx.name, nvtx.color, nvtx.category, nvtx.payload and nvtx.lifetime.";
 
 /// A field with a value that it does not accept.
 #[derive(Clone, Copy)]
@@ -29,22 +26,34 @@ pub(crate) struct MisreadValues(Mutex<Told>);
 #[derive(Debug, Default)]
 struct Told {
     /// The notes, with their call sites and fields.
-    first: Vec<((u64, &'static str), String)>,
+    first: Vec<((u64, &'static str), Note)>,
     more: bool,
 }
 
 impl MisreadValues {
     /// Notes an invalid value of one span, unless its call site and field have a note.
     pub(crate) fn tell(&self, site: u64, metadata: &Metadata<'_>, misread: Misread, value: &str) {
-        self.note((site, misread.field), || sentence(metadata, misread, value));
+        let Misread { field, takes } = misread;
+        self.note((site, field), || {
+            let mut shown: String = value.chars().take(MAX_VALUE).collect();
+            if shown.len() < value.len() {
+                shown.push('…');
+            }
+            let (span, place) = (metadata.name().to_owned(), place_of(metadata));
+            Note::MisreadField { field: field.to_owned(), span, place, value: shown, accepted: takes.to_owned() }
+        });
     }
 
     /// Notes a misspelt field.
     pub(crate) fn tell_unknown(&self, site: u64, metadata: &Metadata<'_>, field: &'static str) {
-        self.note((site, field), || subject(metadata, field) + " was ignored: " + KNOWN);
+        self.note((site, field), || Note::UnknownField {
+            field: field.to_owned(),
+            span: metadata.name().to_owned(),
+            place: place_of(metadata),
+        });
     }
 
-    fn note(&self, key: (u64, &'static str), sentence: impl FnOnce() -> String) {
+    fn note(&self, key: (u64, &'static str), note: impl FnOnce() -> Note) {
         let mut told = self.0.lock();
         if told.first.iter().any(|(known, _)| *known == key) {
             return;
@@ -53,42 +62,27 @@ impl MisreadValues {
             told.more = true;
             return;
         }
-        told.first.push((key, sentence()));
+        told.first.push((key, note()));
     }
 
-    pub(crate) fn notes(&self) -> Vec<String> {
+    pub(crate) fn notes(&self) -> Vec<Note> {
         let told = self.0.lock();
-        let mut notes: Vec<String> = told.first.iter().map(|(_, note)| note.clone()).in_vec();
+        let mut notes = told.first.iter().map(|(_, note)| note.clone()).in_vec();
         if told.more {
-            notes.push(
-                "Fields of further call sites are unknown, or have values that they do not accept; they were ignored."
-                    .to_owned(),
-            );
+            notes.push(Note::FurtherFields);
         }
         notes
     }
 }
 
-fn sentence(metadata: &Metadata<'_>, misread: Misread, value: &str) -> String {
-    let Misread { field, takes } = misread;
-    let mut note = subject(metadata, field);
-    let shown: String = value.chars().take(MAX_VALUE).collect();
-    let rest = if shown.len() < value.len() { "…" } else { "" };
-    let _infallible = write!(note, " was ignored: \"{shown}{rest}\" is not {takes}.");
-    note
-}
-
-/// The field and its place in the source.
-fn subject(metadata: &Metadata<'_>, field: &str) -> String {
-    let mut text = format!("{field} of `{}`", metadata.name());
-    if let (Some(file), Some(line)) = (metadata.file(), metadata.line()) {
-        let _infallible = write!(text, " ({file}:{line})");
-    }
-    text
+/// File and line of a call site.
+pub(crate) fn place_of(metadata: &Metadata<'_>) -> Option<String> {
+    Some(format!("{}:{}", metadata.file()?, metadata.line()?))
 }
 
 #[cfg(test)]
 mod tests {
+    use range_model::Note;
     use tracing::info_span;
     use tracing_subscriber::prelude::*;
 
@@ -110,11 +104,10 @@ mod tests {
             } else {
                 tracing::subscriber::with_default(profiler.subscriber(), work);
             }
-            let notes: Vec<String> =
-                profiler.summary().notes.into_iter().filter(|note| note.contains("nvtx.colour")).collect();
-            let [note] = notes.as_slice() else { panic!("{notes:#?}") };
-            assert!(note.starts_with("nvtx.colour of `red` ("), "{note}");
-            assert!(note.ends_with(&format!(" was ignored: {}", super::KNOWN)), "{note}");
+            let notes = profiler.summary().notes;
+            let unknown = notes.iter().filter(|note| matches!(note, Note::UnknownField { .. })).collect::<Vec<_>>();
+            let [Note::UnknownField { field, span, place: Some(_) }] = unknown[..] else { panic!("{notes:#?}") };
+            assert_eq!((field.as_str(), span.as_str()), ("nvtx.colour", "red"));
         }
     }
 }

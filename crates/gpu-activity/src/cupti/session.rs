@@ -18,12 +18,13 @@ use super::profiler_calls::Watch;
 use super::receive::{self, Devices, POOL, Receiver};
 use super::sink::Sink;
 use super::strides::Kind;
-use super::unavailable::{Unavailable, cuda_version};
+use super::unavailable::Unavailable;
 use crate::forks;
 use crate::graph::GraphChange;
 use crate::own_calls::{self, within};
 use crate::record::{Api, Details};
 use crate::source::{Lost, Recorded, Source};
+use range_model::Note;
 use range_model::stats::Lean;
 use range_model::timeline::{ApiRecords, Graphs, is_slight};
 
@@ -533,31 +534,21 @@ impl Source for Session {
     }
 
     /// Names the library and the driver, and what is not recorded.
-    fn describe(&self) -> String {
+    fn describe(&self) -> Note {
         let is_missing =
             |kind: &Kind| *kind != Kind::Graph && kind.is_asked(self.details) && !self.receiver.strides.readable(*kind);
-        let left_out: Vec<&str> = Kind::ALL.into_iter().filter(is_missing).map(Kind::name).in_vec();
-        let driver = cuda_version(self.device.driver_version);
-        let mut said = format!("{}, driver for CUDA {driver}", self.name());
-        if !left_out.is_empty() {
-            said = said + "; without " + &range_model::names::joined(left_out, ", ");
+        Note::Cupti {
+            library: self.name(),
+            driver: self.device.driver_version,
+            left_out: Kind::ALL.into_iter().filter(is_missing).map(|kind| kind.name().to_owned()).in_vec(),
+            has_earlier_graphs: self.may_have_earlier_graphs,
+            without_queries: self.records_functions,
         }
-        if self.may_have_earlier_graphs {
-            said += "; graphs by their nodes, because the program may have made some before";
-        }
-        if self.records_functions {
-            said += "; without calls that only query or set something (`api=all` records them)";
-        }
-        said
     }
 
     /// The profiler of the program's framework, `torch.profiler` in a process with PyTorch. Reads `/proc/self/maps`.
-    fn describe_others(&self) -> Option<String> {
-        let profiler = library::own_profiler()?;
-        Some(format!(
-            "If the program uses {profiler}, that shows no device events: CUPTI serves one profiler at a time, here this \
-             one (`gpu=off` leaves it CUPTI)."
-        ))
+    fn describe_others(&self) -> Option<Note> {
+        library::own_profiler().map(|profiler| Note::CuptiTaken { profiler: profiler.to_owned() })
     }
 
     /// In a forked child, locks may be held by threads that do not exist there.

@@ -24,10 +24,10 @@ mod tests;
 
 use std::fmt;
 
-use range_model::Summary;
 use range_model::stats::{Keyed, Lean, order};
 use range_model::summary::{InterferenceStats, Join as _, MemoryKind};
 use range_model::timeline::{Call, Detail, Details, Operation, PlacedDetail, Range, WaitKind, Work};
+use range_model::{Note, Summary};
 
 use self::calls::Calls;
 use super::idle::DISPATCH;
@@ -261,15 +261,12 @@ impl Fold for Interference {
             row
         };
         summary.interference = self.pairs.iter().map(row).in_vec().joined();
-        for (count, why) in [
-            (self.late, "their records came too late"),
-            (self.crowded, "there are too many pairs of spans"),
-            (self.cut, "they waited longer than operations are remembered, so a part is missing"),
-        ] {
-            if count > 0 {
-                summary.notes.push(format!("{count} operations are not wholly in the report interference: {why}."));
-            }
-        }
+        let notes = [
+            (self.late, Note::InterferenceLate { operations: self.late }),
+            (self.crowded, Note::InterferenceOverLimit { operations: self.crowded }),
+            (self.cut, Note::InterferenceCut { operations: self.cut }),
+        ];
+        summary.notes.extend(notes.into_iter().filter(|(count, _)| *count > 0).map(|(_, note)| note));
     }
 }
 

@@ -19,10 +19,10 @@ mod tests;
 
 use std::fmt;
 
-use range_model::Summary;
 use range_model::stats::{Keyed, Lean, Named, order};
 use range_model::summary::{CallStates, CallStats};
 use range_model::timeline::{ApiCall, Call, Ending, Link, Operation, Range};
+use range_model::{Note, Summary};
 
 use self::batches::Batches;
 use self::thread::{InCuda, Instance, ThreadLog};
@@ -265,14 +265,10 @@ impl Fold for States {
             self.settle_row(row);
         }
         if self.cut > 0 {
-            let cut = self.cut;
-            summary.notes.push(format!(
-                "{cut} calls have too many parts, or lived too long beside too many others: it is not known how long \
-                 they waited for their GPU work."
-            ));
+            summary.notes.push(Note::CallStatesCut { calls: self.cut });
         }
         if self.late > 0 {
-            summary.notes.push(format!("{} calls of CUDA's API came too late for the state in CUDA.", self.late));
+            summary.notes.push(Note::CallStatesLate { calls: self.late });
         }
     }
 }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use range_model::stats::{Distribution, Keyed, Lean, Named, order};
 use range_model::summary::measured::Nanoseconds;
 use range_model::summary::{
-    ApiCallStats, GpuActivity, GpuWork, GraphWork, KernelStats, MemoryKind, MemoryStats, MemoryWork, NodeWork,
+    ApiCallStats, GpuActivity, GpuWork, GraphWork, KernelStats, MemoryKind, MemoryStats, MemoryWork, NodeWork, Note,
     OpenRange, Process, RangeStats, RangeStyle, Sizes, Summary, Times, TreeNode,
 };
 use range_model::timeline::{ApiCall, Call, Item, Operation, Range, Sink, Work};
@@ -126,7 +126,7 @@ pub(super) fn conclude(
     let devices: Vec<(usize, u32)> = all.iter().enumerate().flat_map(|(place, one)| devices(one, place)).collect();
     for (place, one) in all.iter_mut().enumerate() {
         if devices.iter().any(|(other, device)| *other != place && devices.contains(&(place, *device))) {
-            one.notes.push(SHARED.to_owned());
+            one.notes.push(Note::GpuShared);
         }
     }
     Ok(all)
@@ -147,14 +147,8 @@ pub fn conclusions(path: &Path, folds: impl Fn() -> Vec<Box<dyn Fold>>) -> Resul
     conclude(path, folds, |_| Box::new(Nowhere))
 }
 
-/// The note on a process that had no GPU for itself.
-const SHARED: &str =
-    "Other processes in this file used the same GPU: while it worked for them, it counts as idle here.";
 /// Levels of the tree: deeper ranges are in that of the last level.
 const MOST_LEVELS: usize = 64;
-/// The note on such a summary.
-const CONCLUDED: &str =
-    "These figures were concluded from a timeline. Time counts from its first range, API call or operation.";
 /// The number of the root of the tree.
 const ROOT: usize = 0;
 
@@ -344,7 +338,7 @@ impl Figures {
                 open
             })
             .in_vec();
-        summary.notes.push(CONCLUDED.to_owned());
+        summary.notes.push(Note::Concluded);
     }
 
     /// Adds each operation to the nodes that launched it, directly or below.

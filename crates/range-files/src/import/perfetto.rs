@@ -20,7 +20,7 @@ use crate::perfetto::schema::{
     BOOTTIME, CLEARED, DebugAnnotation, InternedData, InternedString, OWN_CLOCK, SLICE_BEGIN, SLICE_END, TracePacket,
     TrackDescriptor, TrackEvent,
 };
-use range_model::summary::{Process, Summary};
+use range_model::summary::{Note, Process, Summary};
 use range_model::timeline::{Item, Sink};
 
 type Result<T, E = ImportError> = std::result::Result<T, E>;
@@ -223,9 +223,7 @@ impl Read {
     /// Passes the items on, and ends with the summary of the file.
     fn finish(self, cut: Option<u64>, identity: &Identity, new: NewSink<'_>) -> Result<Imported> {
         let mut found = self.summary.as_deref().and_then(of_json).unwrap_or_default();
-        found.notes.extend(cut.map(|at| {
-            format!("The timeline was cut at byte {at}: it has what was written before, and the tables are missing.")
-        }));
+        found.notes.extend(cut.map(|byte| Note::TimelineCut { byte }));
         let mut found = Some(found);
         self.trace.finish(identity, &mut |process| {
             let mut summary = found.take().unwrap_or_default();

@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 use super::schema::Join;
 use super::{
     CallTotals, GpuActivity, GpuIdle, GpuWork, GraphWork, InterferenceStats, Lateness, Losses, MemoryKind, NodeTotals,
-    OffCpuStats, Process, Sizes, StreamTimes, Summary, Times, WaitStats,
+    Note, OffCpuStats, Process, Sizes, StreamTimes, Summary, Times, WaitStats,
 };
 use crate::stats::order;
 use collectives::Collectives;
@@ -90,7 +90,8 @@ pub struct MergedSummary {
     /// Losses and changes, over all processes.
     pub losses: Losses,
     /// The notes of all processes; a note of several processes appears once, with their number.
-    pub notes: Vec<String>,
+    #[cfg_attr(feature = "serde", serde(rename = "note_figures", skip_serializing_if = "Vec::is_empty"))]
+    pub notes: Vec<Note>,
 }
 
 /// The GPU work of all processes, as in [`GpuActivity`] for one. Kernels by range are not merged.
@@ -146,8 +147,9 @@ impl Summary {
         for (process, mut summary) in summaries.into_iter().enumerate() {
             merged.elapsed_ns = merged.elapsed_ns.max(summary.elapsed_ns);
             losses.push(std::mem::take(&mut summary.losses));
-            for note in std::mem::take(&mut summary.advice).into_iter().chain(std::mem::take(&mut summary.notes)) {
-                *notes.entry(note).or_insert(0_usize) += 1;
+            let advice = std::mem::take(&mut summary.advice).into_iter().map(|text| Note::Text { text });
+            for note in advice.chain(std::mem::take(&mut summary.notes)) {
+                *notes.entry(note).or_insert(0_u64) += 1;
             }
             merged.processes.push(std::mem::take(&mut summary.process));
             tables.add(process, summary);
@@ -162,7 +164,10 @@ impl Summary {
         let places = sort_processes(&mut merged.processes);
         merged.notes = notes
             .into_iter()
-            .map(|(note, count)| if count > 1 { format!("{note} ({count} processes)") } else { note })
+            .map(|(note, processes)| match processes {
+                1 => note,
+                _ => Note::Shared { note: Box::new(note), processes },
+            })
             .collect();
         tables.finish(&places, &mut merged);
         merged.notes.extend(merged.lateness.as_ref().and_then(not_compared));
@@ -301,17 +306,11 @@ impl GpuTables {
     }
 }
 
-/// What is said of collective operations that are not judged, if they are a tenth of all or more.
-fn not_compared(lateness: &Lateness) -> Option<String> {
+/// A note on collective operations that are not judged, if they are a tenth of all or more.
+fn not_compared(lateness: &Lateness) -> Option<Note> {
     let judged = lateness.operations.iter().fold(0, |sum: u64, row| sum.saturating_add(row.operations));
     let is_much = lateness.unmatched > 0 && lateness.unmatched >= judged / 9;
-    is_much.then(|| {
-        format!(
-            "{} collective operations of NCCL are not compared between ranks (and {judged} are): their ends do not \
-             agree, a rank has no record of them, or their communicator is not known.",
-            lateness.unmatched
-        )
-    })
+    is_much.then_some(Note::CollectivesNotCompared { operations: lateness.unmatched, compared: judged })
 }
 
 /// `#1` of `GPU 0 #1`.

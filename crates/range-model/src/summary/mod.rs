@@ -31,6 +31,7 @@ mod machine;
 pub mod measured;
 #[cfg(feature = "merge")]
 mod merge;
+mod note;
 mod off_cpu;
 mod openacc;
 #[doc(hidden)] // for the crates of this workspace
@@ -57,6 +58,7 @@ pub use merge::{
     CallLabel, Merged, MergedActivity, MergedSummary, PhaseLabel, Projected, RangeLabel, RankTotal, RankTotals,
     StreamLabel, WorkPart,
 };
+pub use note::{AdvisedFilter, Note, ProcessCut, RejectedCrate};
 pub use off_cpu::OffCpuStats;
 pub use openacc::OpenAccStats;
 pub use run::{

@@ -10,6 +10,9 @@ use super::idle::GpuIdle;
 use super::interference::InterferenceStats;
 use super::kernel_exec::{KernelExecStats, RangeExecStats};
 use super::machine::Machine;
+#[cfg(feature = "serde")]
+use super::note;
+use super::note::Note;
 use super::off_cpu::OffCpuStats;
 use super::openacc::OpenAccStats;
 #[cfg(feature = "serde")]
@@ -572,8 +575,14 @@ figures! {
         /// notes.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         advice: Vec<String>;
-        /// Lines that explain how the figures were obtained, or why something is missing: one sentence each.
-        notes: Vec<String>;
+        /// How the figures were obtained, or why something is missing: the kind and figures of each note.
+        #[serde(
+            default,
+            rename = "note_figures",
+            skip_serializing_if = "Vec::is_empty",
+            deserialize_with = "note::read"
+        )]
+        notes: Vec<Note>;
         /// If no range was recorded, the cause, if known: the text after "No range was recorded: ".
         #[serde(default, skip_serializing_if = "Option::is_none")]
         empty_because: Option<String>;

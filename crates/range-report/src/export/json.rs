@@ -10,11 +10,12 @@ use serde::{Deserialize, Serialize};
 #[cfg(feature = "compare")]
 use crate::Comparison;
 use crate::analysis::Finding;
+use crate::notes::sentences;
 use crate::report::{self, RenderOptions};
 use crate::text::width::shorten;
 #[cfg(feature = "compare")]
 use range_model::MergedSummary;
-use range_model::Summary;
+use range_model::{Note, Summary};
 
 /// The JSON Schema (draft 2020-12) of a summary.
 pub(crate) const SCHEMA: &str = include_str!("../../schema/summary.schema.json");
@@ -102,11 +103,12 @@ const MOST_FINDINGS: usize = 1_900;
 const LONGEST_NAME: usize = 40;
 const LONGEST_SENTENCE: usize = 240;
 
-/// A summary and its findings.
+/// A summary in words: with the sentences of its notes, and its findings.
 #[derive(Serialize)]
 struct Concluded<'a> {
     #[serde(flatten)]
     summary: &'a Summary,
+    notes: Vec<String>,
     findings: Vec<Finding>,
     findings_left_out: usize,
 }
@@ -127,7 +129,8 @@ impl<'a> Concluded<'a> {
                 None => findings_left_out += 1,
             }
         }
-        Ok(Self { summary, findings, findings_left_out })
+        let notes = sentences(&summary.notes);
+        Ok(Self { summary, notes, findings, findings_left_out })
     }
 }
 
@@ -139,6 +142,9 @@ struct Header {
     /// Present in timelines of other programs, which write an object.
     #[serde(rename = "traceEvents")]
     trace_events: Option<IgnoredAny>,
+    /// Sentences, read beside the figures of the notes.
+    #[serde(default)]
+    notes: serde_json::Value,
 }
 
 impl Header {
@@ -180,13 +186,23 @@ pub(crate) fn read_summary(mut input: impl io::Read) -> Result<Summary, JsonErro
     let mut text = Vec::new();
     input.read_to_end(&mut text).map_err(JsonError::Io)?;
     let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&text); // some editors and shells add a byte order mark
-    version(Header::read(text)?)?;
-    serde_json::from_slice(text).map_err(JsonError::of)
+    let header = Header::read(text)?;
+    version(&header)?;
+    let mut summary: Summary = serde_json::from_slice(text).map_err(JsonError::of)?;
+    let sentences: Vec<String> = serde_json::from_value(header.notes).map_err(JsonError::of)?;
+    let mut notes = std::mem::take(&mut summary.notes).into_iter();
+    summary.notes = sentences.into_iter().map(|text| known(notes.next(), text)).collect();
+    Ok(summary)
+}
+
+/// The note, or its sentence alone: an older version wrote no figures, a newer one may write others.
+fn known(note: Option<Note>, text: String) -> Note {
+    note.filter(|note| *note != Note::Unknown).unwrap_or(Note::Text { text })
 }
 
 /// Whether this version of the format can be read.
-fn version(header: Header) -> Result<(), JsonError> {
-    let Some(schema) = header.schema else {
+fn version(header: &Header) -> Result<(), JsonError> {
+    let Some(schema) = &header.schema else {
         let what = if header.trace_events.is_some() { TIMELINE } else { "it has no `schema`" };
         return Err(JsonError::NotASummary(what.to_owned()));
     };
@@ -201,7 +217,13 @@ fn version(header: Header) -> Result<(), JsonError> {
 /// Writes a merged summary as one line of JSON.
 #[cfg(feature = "compare")]
 pub(crate) fn write_merged(merged: &MergedSummary, out: impl io::Write) -> Result<(), JsonError> {
-    write("tracing-gpu-merged/1", merged, out)
+    #[derive(Serialize)]
+    struct Worded<'a> {
+        #[serde(flatten)]
+        merged: &'a MergedSummary,
+        notes: Vec<String>,
+    }
+    write("tracing-gpu-merged/1", &Worded { merged, notes: sentences(&merged.notes) }, out)
 }
 
 #[cfg(all(feature = "compare", feature = "json"))] // repeated for the documentation of `tracing-gpu`

@@ -5,6 +5,7 @@ use super::graphs;
 use super::kinds::Report;
 use super::options::RenderOptions;
 use crate::analysis::{Finding, FindingKind, losses, nothing_enqueued};
+use crate::notes::NoteExt as _;
 use crate::text::emphasis::Emphasis;
 use crate::text::width::wrapped;
 use range_model::names;
@@ -55,7 +56,7 @@ pub(crate) fn notes(summary: &Summary, reports: &[Report], options: &RenderOptio
     if !reports.contains(&Report::Tree) || summary.tree.is_empty() {
         lines.extend(summary.advice.iter().map(|sentence| names::escaped(sentence).into_owned()));
     }
-    lines.extend(summary.notes.iter().map(|note| names::escaped(note).into_owned()));
+    lines.extend(summary.notes.iter().map(|note| names::escaped(&note.sentence()).into_owned()));
     lines.extend(sentences(&found, &[FindingKind::NoMedian]));
     if shows_approximate_percentile(summary, reports) {
         lines.push("~ marks figures from a histogram: within 0.2 % of the true ones.".to_owned());

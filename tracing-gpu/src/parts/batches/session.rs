@@ -10,6 +10,7 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use parking_lot::Mutex;
+use range_model::Note;
 use range_model::stats::parts;
 
 use crate::clock::Ticks;
@@ -122,21 +123,15 @@ impl Batches {
         [&self.lost, &self.rowless].iter().for_each(|count| count.store(0, Relaxed));
     }
 
-    /// Sentences about links that are in no figure. `is_shown`: some are in figures.
-    pub(crate) fn notes(&self, is_shown: bool) -> Vec<String> {
-        let [lost, rowless] = [&self.lost, &self.rowless].map(|count| count.load(Relaxed));
+    /// Notes on links that are in no figure. `is_shown`: some are in figures.
+    pub(crate) fn notes(&self, is_shown: bool) -> Vec<Note> {
+        let [links, spans] = [&self.lost, &self.rowless].map(|count| count.load(Relaxed));
         let mut notes = Vec::new();
-        if lost > 0 {
-            notes.push(format!(
-                "Links by `follows_from` that are in no figure: {lost}. Too many were open at once, or a span was \
-                 created on another thread."
-            ));
+        if links > 0 {
+            notes.push(Note::LinksLost { links });
         }
-        if rowless > 0 && is_shown {
-            notes.push(format!(
-                "Spans that batches served but that are no calls of futures in this window: {rowless}. Their shares \
-                 are in no row."
-            ));
+        if spans > 0 && is_shown {
+            notes.push(Note::SharesWithoutRow { spans });
         }
         notes
     }

@@ -4,7 +4,7 @@ pub(crate) mod nodes;
 
 use range_model::stats::{Keyed, Lean, Named, order};
 use range_model::summary::CallStats;
-use range_model::{Summary, TreeNode};
+use range_model::{Note, Summary, TreeNode};
 
 use crate::clock::{Rate, Ticks};
 use crate::drain::cursor::Reader;
@@ -75,10 +75,9 @@ impl Part for Calls<'_> {
         summary.notes.extend(session.batches.notes(is_batched));
         summary.notes.extend(still_waiting(run.engine, run.from, run.now, names, rate));
         summary.notes.extend(at_the_root(&self.uncounted, names));
-        if session.calls.over_limit() > 0 {
-            let spans = session.calls.over_limit();
-            let note = format!("Too many spans were open at once: the calls of {spans} spans were not followed.");
-            summary.notes.push(note);
+        let spans = session.calls.over_limit();
+        if spans > 0 {
+            summary.notes.push(Note::CallsOverLimit { spans });
         }
     }
 }
@@ -144,33 +143,25 @@ fn believe(nodes: &mut [(u32, &str, NodeCalls)]) {
     }
 }
 
-/// A sentence about kept spans with entries on threads without an open range, if there are any.
+/// A note on kept spans with entries on threads without an open range, if there are any.
 #[inline(never)]
-fn at_the_root(uncounted: &[(u32, u64)], names: &Names) -> Option<String> {
+fn at_the_root(uncounted: &[(u32, u64)], names: &Names) -> Option<Note> {
     let node = |node: u32| names.catalog.nodes().get(node as usize).map(|node| label_shown(names, node.label));
     let mut apart: Vec<_> = uncounted.iter().filter(|(_, more)| *more > 0).in_vec();
     order::by_most(&mut apart, |(_, more)| *more);
-    let first = apart.first().and_then(|(id, _)| node(*id))?;
-    let others = match apart.len() - 1 {
-        0 => String::new(),
-        1 => " and 1 other".to_owned(),
-        others => format!(" and {others} others"),
-    };
-    Some(format!(
-        "`{first}`{others} ran on threads without an open range, so they are no part of the range that waits for them: \
-         it has that wait in its Self."
-    ))
+    let name = apart.first().and_then(|(id, _)| node(*id))?;
+    Some(Note::AtTheRoot { name, others: apart.len() as u64 - 1 })
 }
 
-/// The largest number of names with a sentence about waiting calls.
+/// The largest number of names with a note on waiting calls.
 const MOST_NAMES: usize = 3;
-/// A call gets a sentence if it has waited at least this fraction of the window, and at least 100 ms.
+/// A call gets a note if it has waited at least this fraction of the window, and at least 100 ms.
 const LONG: u64 = 10;
 const LONG_NS: u64 = 100_000_000;
 
-/// A sentence for each name with calls that have waited long and not ended. The longest wait comes first.
+/// A note for each name with calls that have waited long and not ended. The longest wait comes first.
 #[inline(never)]
-fn still_waiting(engine: &Engine, window: Ticks, now: Ticks, names: &Names, rate: Rate) -> Vec<String> {
+fn still_waiting(engine: &Engine, window: Ticks, now: Ticks, names: &Names, rate: Rate) -> Vec<Note> {
     let mut waiting: Named<Shown, (u64, u64)> = Named::default();
     for call in engine.session.calls.iter() {
         let Some(waited) = call.waits_since().map(|since| now.saturating_sub(since.max(window))) else { continue };
@@ -184,19 +175,12 @@ fn still_waiting(engine: &Engine, window: Ticks, now: Ticks, names: &Names, rate
     }
     let mut waiting: Vec<(Shown, (u64, u64))> = waiting.into_iter().in_vec();
     order::by_most(&mut waiting, |&(_, (_, longest))| longest);
-    let sentence = |((name, _), (count, longest)): (Shown, (u64, u64))| {
-        let longest = rate.ns(u128::from(longest)) as f64 / 1e9;
-        match count {
-            1 => format!(
-                "1 call of `{name}` still waits, for {longest:.1} s. Only calls that have ended are in the figures."
-            ),
-            _ => format!(
-                "{count} calls of `{name}` still wait, the longest for {longest:.1} s. Only calls that have ended are in \
-                 the figures."
-            ),
-        }
+    let note = |((name, _), (calls, longest)): (Shown, (u64, u64))| Note::StillWaiting {
+        calls,
+        name,
+        longest_ns: rate.ns(u128::from(longest)),
     };
-    waiting.into_iter().take(MOST_NAMES).map(sentence).in_vec()
+    waiting.into_iter().take(MOST_NAMES).map(note).in_vec()
 }
 
 /// The calls of all nodes with a name together.

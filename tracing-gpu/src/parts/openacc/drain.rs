@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use range_model::stats::{Distribution, Keyed, Lean, order};
-use range_model::{OpenAccStats, Summary};
+use range_model::{Note, OpenAccStats, Summary};
 
 use crate::clock::{Rate, Ticks};
 use crate::drain::cursor::Reader;
@@ -57,19 +57,14 @@ fn stats(threads: &[&'static ThreadState], window: Ticks, rate: Rate, asked: &[f
 }
 
 /// A note about events that are in no row.
-fn notes(threads: &[&'static ThreadState], window: Ticks, session: &Session) -> Option<String> {
+fn notes(threads: &[&'static ThreadState], window: Ticks, session: &Session) -> Option<Note> {
     let all = logs(threads, window).map(OpenAccLog::losses).fold(OpenAccLosses::default(), |all, more| OpenAccLosses {
         unended: all.unended.saturating_add(more.unended),
         unbegun: all.unbegun.saturating_add(more.unbegun),
         over_limit: all.over_limit.saturating_add(more.over_limit),
     });
-    let parts = [
-        (all.unended, "did not end"),
-        (all.unbegun, "did not start"),
-        (all.over_limit, "were at too many places"),
-        (session.losses.openacc_unfollowed.load(Relaxed), "came from threads that were ending"),
-    ];
-    let said: Vec<String> =
-        parts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).in_vec();
-    (!said.is_empty()).then(|| format!("OpenACC events that are in no row: {}.", said.join(", ")))
+    let OpenAccLosses { unended, unbegun, over_limit } = all;
+    let of_ending_threads = session.losses.openacc_unfollowed.load(Relaxed);
+    let is_none = [unended, unbegun, over_limit, of_ending_threads] == [0; 4];
+    (!is_none).then_some(Note::OpenAccLost { unended, unbegun, over_limit, of_ending_threads })
 }

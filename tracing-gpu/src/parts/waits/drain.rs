@@ -6,9 +6,9 @@ pub(crate) mod values;
 
 use std::mem::take;
 
-use range_model::Summary;
 use range_model::stats::{Distribution, Keyed, Lean, Named, order};
 use range_model::summary::{Join as _, WaitStats};
+use range_model::{Note, Summary};
 
 use crate::clock::Rate;
 use crate::drain::cursor::Reader;
@@ -96,13 +96,12 @@ impl Part for Waits {
         let told = run.all_threads.iter().filter_map(|thread| Some(thread.waits.followed.get()?.waits.lost()));
         let inferred = run.all_threads.iter().filter_map(|thread| Some(thread.waits.coincidences.get()?.lost()));
         let held_up = run.all_threads.iter().filter_map(|thread| Some(thread.waits.held_up.get()?.lost()));
-        let lost: u64 = told.chain(inferred).chain(held_up).sum();
-        if lost > 0 {
-            summary.notes.push(format!("{lost} parts of waits are in no row: too many pairs of names wait."));
+        let parts: u64 = told.chain(inferred).chain(held_up).sum();
+        if parts > 0 {
+            summary.notes.push(Note::WaitsOverLimit { parts });
         }
         if self.is_shorter_lost {
-            let note = "Too many names waited for each other to know the p99 of calls without these waits.";
-            summary.notes.push(note.to_owned());
+            summary.notes.push(Note::ShorterCallsOverLimit);
         }
     }
 }

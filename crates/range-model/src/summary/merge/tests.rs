@@ -88,19 +88,22 @@ fn losses_add_up_and_notes_are_said_once() {
         count: 1,
     };
     let mut summary = of(Some(0), 1, &[]);
-    summary.notes = vec!["The clock was odd.".to_owned()];
+    summary.notes = vec![Note::ClockCorrected { ppm: 9 }];
     summary.losses.stray_exits = 2;
     summary.losses.activity.unmatched = 3;
     summary.losses.open = vec![open("b")];
     let mut other = summary.clone();
     other.process.rank = Some(1);
-    other.notes.push("Another.".to_owned());
+    summary.advice = vec!["Name the streams.".to_owned()];
+    other.notes.push(Note::Forked);
     other.losses.open = vec![open("a")];
     other.elapsed_ns = 7;
     let merged = Summary::merge([summary.clone(), other.clone()]);
     assert_eq!((merged.losses.stray_exits, merged.losses.activity.unmatched), (4, 6));
     assert_eq!(merged.losses.open, [open("a"), open("b")]);
-    assert_eq!(merged.notes, ["Another.", "The clock was odd. (2 processes)"]);
+    let advice = Note::Text { text: "Name the streams.".to_owned() };
+    let shared = Note::Shared { note: Box::new(Note::ClockCorrected { ppm: 9 }), processes: 2 };
+    assert_eq!(merged.notes, [advice, Note::Forked, shared]);
     assert_eq!(merged.elapsed_ns, 7);
     assert_eq!(Summary::merge([other, summary]), merged);
 }

@@ -66,6 +66,7 @@ fn rule_of(kind: &str) -> Value {
             let kinds = "Unknown HtoD DtoH HtoA AtoH AtoA AtoD DtoA DtoD HtoH PtoP Set";
             json!({"enum": kinds.split(' ').collect::<Vec<_>>()})
         }
+        "Note" => json!({"type": "object", "required": ["kind"]}),
         row if rows().iter().any(|declared| declared.name == row) => json!({"$ref": format!("#/$defs/{row}")}),
         unknown => panic!("add a rule for the type `{unknown}` here"),
     }
@@ -84,7 +85,8 @@ fn object_of(declared: &Declared) -> Value {
         if !serde.contains("default") {
             required.push(name);
         }
-        properties.insert((*name).to_owned(), with(rule_of(kind), json!({"description": plain(about)})));
+        let name = if *kind == "Vec<Note>" { "note_figures" } else { name };
+        properties.insert(name.to_owned(), with(rule_of(kind), json!({"description": plain(about)})));
     }
     json!({
         "description": plain(declared.about), "type": "object", "required": required, "properties": properties,
@@ -136,6 +138,9 @@ fn the_json_schema_is_what_is_declared() {
     let name = json!({"const": "tracing-gpu/1", "description": "Name and version of the format."});
     schema["properties"]["schema"] = name;
     schema["required"].as_array_mut().unwrap().insert(0, "schema".into());
+    let sentences = json!({"description": "The sentences of `note_figures`, in the same order."});
+    schema["properties"]["notes"] = with(rule_of("Vec<String>"), sentences);
+    schema["required"].as_array_mut().unwrap().push("notes".into());
     schema["properties"]["findings"] = json!({
         "type": "array", "items": {"$ref": "#/$defs/Finding"},
         "description": "What is concluded from the rest, the most costly first, in at most 2 KB.",

@@ -2,7 +2,7 @@ use crate::report::RenderOptions;
 use crate::{Report, SummaryExt as _};
 use range_model::summary::{GpuIdle, MemoryKind, MemoryStats, Sizes};
 use range_model::{
-    ActivityLosses, GpuActivity, GpuWork, Losses, OpenRange, RangeStats, RangeStyle, StreamLosses, Summary, Times,
+    ActivityLosses, GpuActivity, GpuWork, Losses, Note, OpenRange, RangeStats, RangeStyle, StreamLosses, Summary, Times,
 };
 
 fn text(summary: &Summary, reports: &[Report], options: &RenderOptions) -> String {
@@ -61,7 +61,7 @@ fn the_footer_names_every_loss() {
         activity: ActivityLosses::default(),
         spans_dropped: 6,
     };
-    let notes = vec!["A note\nthat tries to break out.".to_owned()];
+    let notes = vec![Note::Text { text: "A note\nthat tries to break out.".to_owned() }];
     let summary = Summary { losses, notes, ..Summary::default() };
     let expected = "
  ** Notes:

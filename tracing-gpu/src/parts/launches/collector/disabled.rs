@@ -1,5 +1,6 @@
 //! The collector without the feature `cuda`: it cannot be started.
 
+use range_model::Note;
 use range_model::timeline::{ApiRecords, Details, Graphs};
 
 use crate::thread::engine::Engine;
@@ -38,11 +39,11 @@ impl Collector {
         match *self {}
     }
 
-    pub(crate) fn describe(&self) -> Vec<String> {
+    pub(crate) fn describe(&self) -> Vec<Note> {
         match *self {}
     }
 
-    pub(crate) fn describe_others(&self) -> Option<String> {
+    pub(crate) fn describe_others(&self) -> Option<Note> {
         match *self {}
     }
 }

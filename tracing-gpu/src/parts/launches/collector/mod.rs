@@ -22,6 +22,7 @@ use gpu_activity::timed::TimedOperations;
 use gpu_activity::totals::{Function, Totals};
 use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
+use range_model::Note;
 use range_model::stats::{Keyed, Lean};
 use range_model::timeline::{ApiRecords, Graphs};
 
@@ -454,13 +455,13 @@ impl Collector {
     }
 
     /// For the footer: where the records come from.
-    pub(crate) fn describe(&'static self) -> Vec<String> {
+    pub(crate) fn describe(&'static self) -> Vec<Note> {
         let has_timed = self.sources.len() == 1 || self.timed.is_used();
         self.sources.iter().take(1 + usize::from(has_timed)).map(|source| source.describe()).in_vec()
     }
 
     /// For the footer: which other profilers get no records.
-    pub(crate) fn describe_others(&'static self) -> Option<String> {
+    pub(crate) fn describe_others(&'static self) -> Option<Note> {
         self.sources.iter().find_map(|source| source.describe_others())
     }
 }

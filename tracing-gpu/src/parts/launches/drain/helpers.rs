@@ -1,6 +1,6 @@
 //! Calls of helper threads that could belong to either of two ranges.
 
-use range_model::Summary;
+use range_model::{Note, Summary};
 
 use crate::drain::cursor::Reader;
 use crate::drain::names::label_shown;
@@ -14,15 +14,8 @@ impl Part for Helpers {
     fn finish(&mut self, run: &Run<'_>, reader: &mut Reader<'_>, summary: &mut Summary) {
         let all = run.all_threads.iter().flat_map(|thread| thread.contested_calls(run.window));
         for ContestedCalls { calls, helper, between, .. } in all.filter(|_| !reader.is_part()) {
-            let [one, other] = between.map(|label| label_shown(run.names, run.joined.label(label)));
-            let (calls, stand, they) = match calls {
-                1 => ("A CUDA call".to_owned(), "stands", "it"),
-                _ => (format!("{calls} CUDA calls"), "stand", "they"),
-            };
-            summary.notes.push(format!(
-                "{calls} of the thread `{helper}` {stand} outside of ranges: {they} could belong to `{one}` or \
-                 `{other}`, which both waited then."
-            ));
+            let between = between.map(|label| label_shown(run.names, run.joined.label(label)));
+            summary.notes.push(Note::ContestedCalls { calls, helper, between });
         }
     }
 }

@@ -2,7 +2,7 @@ use std::sync::Barrier;
 use std::time::Duration;
 
 use range_model::summary::TreeNode;
-use range_model::{RangeStats, RangeStyle, Summary, Times};
+use range_model::{Note, RangeStats, RangeStyle, Summary, Times};
 use tracing::{Span, info_span};
 use tracing_subscriber::prelude::*;
 
@@ -23,7 +23,7 @@ pub(crate) fn measured(builder: impl Fn() -> ProfilerBuilder, work: impl Fn()) -
         }
         let mut summary = profiler.summary();
         // Every dispatcher gets the call sites of all earlier tests.
-        summary.notes.retain(|note| !note.starts_with("Not measured"));
+        summary.notes.retain(|note| !matches!(note, Note::Rejected { .. }));
         summary
     })
 }

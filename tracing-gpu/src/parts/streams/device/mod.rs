@@ -155,7 +155,7 @@ pub(crate) fn read_all(patience: Option<Duration>) {
     }
 }
 
-/// Sentences on stream times, for the report.
-pub(crate) fn notes(totals: &StreamTotals) -> Vec<String> {
+/// Notes on stream times.
+pub(crate) fn notes(totals: &StreamTotals) -> Vec<range_model::Note> {
     own_calls::during(|| status::notes(totals))
 }

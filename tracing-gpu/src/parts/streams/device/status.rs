@@ -4,8 +4,8 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use gpu_activity::driver::Driver;
 use gpu_activity::forks;
-use range_model::StreamLosses;
 use range_model::stats::Lean;
+use range_model::{Note, StreamLosses};
 
 use super::named::{self, NamedStream};
 use super::reading;
@@ -46,40 +46,35 @@ pub(crate) fn stream_facts() -> Vec<(String, u64)> {
     std::iter::once(("-".to_owned(), 0)).chain(named::all().map(facts)).in_vec()
 }
 
-/// Lines for the footer: the devices, or the reason why nothing was timed. Empty if no stream was named.
-pub(crate) fn notes(totals: &StreamTotals) -> Vec<String> {
+/// The devices, or the reason why nothing was timed. Empty if no stream was named.
+pub(crate) fn notes(totals: &StreamTotals) -> Vec<Note> {
     if named::all().next().is_none() {
         return Vec::new();
     }
     if forks::is_child() {
-        return vec![
-            "GPU timing is off in this process: it was forked from the process that named the streams.".to_owned(),
-        ];
+        return vec![Note::StreamTimesForked];
     }
     let driver = match Driver::get() {
         Ok(driver) => driver,
-        Err(missing) => return vec![format!("GPU timing is off: {missing}.")],
+        Err(missing) => return vec![Note::StreamTimesWithoutDriver { reason: missing.to_string() }],
     };
-    let mut lines: Vec<String> = Vec::new();
-    let version = driver.version().map_or_else(|_| "unknown".to_owned(), |v| format!("{}.{}", v / 1000, v % 1000 / 10));
+    let (mut notes, version) = (Vec::new(), driver.version().ok());
     for facts in named::all().filter_map(|stream| stream.owner.context.facts.get()) {
-        let floor = match facts.floor {
-            Ok(ns) => format!("An empty pair of events takes up to {:.2} us.", ns as f64 / 1e3),
-            Err(error) => format!("The time of an empty pair could not be measured: {error}."),
+        let note = Note::StreamTimes {
+            device: facts.device,
+            name: facts.device_name.clone(),
+            driver: version,
+            floor_ns: facts.floor.ok(),
+            error: facts.floor.err().map_or(0, |error| error.0),
         };
-        let line = format!(
-            "Stream time on GPU {}, {}, driver for CUDA {version}, is the time between two CUDA events in the stream, idle \
-             time included. {floor}",
-            facts.device, facts.device_name
-        );
-        if !lines.contains(&line) {
-            lines.push(line);
+        if !notes.contains(&note) {
+            notes.push(note);
         }
     }
     match totals.losses.last_error.load(Relaxed) {
         0 => {}
-        code if lines.is_empty() => lines.push(format!("GPU timing is off: the driver answered CUDA error {code}.")),
-        code => lines.push(format!("The CUDA driver refused calls that time a span, last with error {code}.")),
+        error if notes.is_empty() => notes.push(Note::StreamTimesOff { error }),
+        error => notes.push(Note::StreamTimesRefused { error }),
     }
-    lines
+    notes
 }
