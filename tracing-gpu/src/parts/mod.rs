@@ -1,4 +1,9 @@
-//! TODO crate::parts
+//! The capabilities around the core, a folder each. The core is the path from a span to a row: [`tier`](crate::tier),
+//! [`thread`](crate::thread), [`session`](crate::session), [`drain`](crate::drain).
+//!
+//! A folder has what its part keeps at each layer, in a file or folder of that layer's name: `session` what all threads
+//! share, `thread` what one thread has and its paths, `tier` what front ends receive, `drain` what it adds to a
+//! summary. A layer imports what a layer of the core may import. `tests/tests/architecture.rs` keeps that.
 
 pub(crate) mod batches;
 pub(crate) mod calls;
@@ -6,6 +11,7 @@ pub(crate) mod cpu_time;
 pub(crate) mod foreign;
 pub(crate) mod launches;
 pub(crate) mod off_cpu;
+#[cfg(feature = "injection")]
 pub(crate) mod openacc;
 pub(crate) mod row_file;
 pub(crate) mod splits;

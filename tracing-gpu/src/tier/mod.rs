@@ -71,7 +71,7 @@ pub(crate) trait Home {
 }
 
 /// The data of a new span besides its place.
-enum Beside {
+pub(crate) enum Beside {
     Nothing,
     /// A mark that its call site does not determine its name; its place does.
     Named,

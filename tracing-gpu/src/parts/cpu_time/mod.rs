@@ -1,3 +1,3 @@
-//! TODO crate::parts::cpu_time
+//! Processor time of long ranges: on and off the CPU.
 
 pub(crate) mod thread;

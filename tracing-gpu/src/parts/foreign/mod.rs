@@ -1,4 +1,4 @@
-//! TODO crate::parts::foreign
+//! Ranges of other code: NVTX calls of the program's own libraries.
 
 #[cfg(feature = "injection")]
 pub(crate) mod drain;

@@ -1,4 +1,4 @@
-//! TODO crate::parts::launches
+//! Calls into CUDA, the GPU's work that they launch, and the ranges around them.
 
 #[cfg(feature = "cuda")]
 pub(crate) mod collector;

@@ -1,4 +1,4 @@
-//! TODO crate::parts::off_cpu
+//! Where threads inside of ranges are while they are off the CPU.
 
 pub(crate) mod drain;
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]

@@ -1,8 +1,5 @@
-//! TODO crate::parts::openacc
+//! The calls of an OpenACC runtime.
 
-#[cfg(feature = "injection")]
 pub(crate) mod drain;
-#[cfg(feature = "injection")]
 pub(crate) mod runtime;
-#[cfg(feature = "injection")]
 pub(crate) mod thread;

@@ -1,4 +1,4 @@
-//! TODO crate::parts::row_file
+//! A file with the rows of a process, for the case that it is killed.
 
 #[cfg(all(target_os = "linux", feature = "command"))]
 pub(crate) mod drain;

@@ -1,3 +1,3 @@
-//! TODO crate::parts::splits
+//! Call sites whose spans a field names.
 
 pub(crate) mod session;

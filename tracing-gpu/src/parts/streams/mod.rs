@@ -1,4 +1,4 @@
-//! TODO crate::parts::streams
+//! Ranges that are timed on a stream by CUDA events.
 
 #[cfg(feature = "cuda")]
 pub(crate) mod device;

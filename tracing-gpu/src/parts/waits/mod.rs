@@ -1,4 +1,4 @@
-//! TODO crate::parts::waits
+//! Who ended the waits of calls: as wakers tell, or inferred from what ended last.
 
 pub(crate) mod drain;
 pub(crate) mod session;

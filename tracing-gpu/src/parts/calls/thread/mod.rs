@@ -1,4 +1,4 @@
-//! TODO crate::parts::calls::thread
+//! Rows of calls, and where a thread enters and leaves calls.
 
 pub(crate) mod call_row;
 pub(crate) mod paths;

@@ -1,4 +1,4 @@
-//! TODO crate::parts::foreign::tier
+//! Who receives NVTX calls of other code, and turns them into ranges.
 
 #[cfg(feature = "foreign")]
 pub(crate) mod linked;

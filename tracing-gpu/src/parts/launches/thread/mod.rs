@@ -1,4 +1,4 @@
-//! TODO crate::parts::launches::thread
+//! A thread's log of its calls into CUDA, the lifetimes around these, and whose helper the thread is.
 
 #[cfg(feature = "cuda")]
 pub(crate) mod helper;

@@ -1,4 +1,4 @@
-//! TODO crate::parts::timeline::thread
+//! What a thread records, and the numbers by which records find each other.
 
 pub(crate) mod numbers;
 pub(crate) mod paths;

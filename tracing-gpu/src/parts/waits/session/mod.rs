@@ -1,4 +1,4 @@
-//! TODO crate::parts::waits::session
+//! What all threads tell each other about waits.
 
 pub(crate) mod asked_values;
 pub(crate) mod endings;

@@ -1,4 +1,4 @@
-//! TODO crate::parts::waits::thread
+//! What a thread knows of waits, and where it looks for their causes.
 
 pub(crate) mod coincidence;
 pub(crate) mod paths;

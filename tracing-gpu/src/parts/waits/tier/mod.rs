@@ -1,4 +1,4 @@
-//! TODO crate::parts::waits::tier
+//! Who tells when a future was woken: `follow`, and tokio.
 
 pub(crate) mod follow;
 pub(crate) mod tokio;
