@@ -61,7 +61,7 @@ fn each_run_of_a_system_is_a_call_also_on_workers() {
     }
 }
 
-/// A cancelled future differs only in the delay of its drop, which the tests of `session/calls/table.rs` judge.
+/// A cancelled future differs only in the delay of its drop, which the tests of `parts/calls/session/table.rs` judge.
 #[test]
 fn a_server_that_enters_a_span_after_its_future_makes_no_further_call() {
     for tier in BOTH {

@@ -73,7 +73,7 @@ fn parts(
     ];
     #[cfg(feature = "cuda")]
     {
-        if session.gpu {
+        if session.parts.gpu {
             parts.push(Box::new(crate::parts::streams::drain::Streams::new(session, patience)));
         }
         if let Some(collector) = collector {

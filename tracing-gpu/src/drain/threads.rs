@@ -74,8 +74,8 @@ fn polled(nodes: &[Node], calls: &Keyed<u32, NodeCalls>) -> Vec<bool> {
 pub(super) fn all_is_known(session: &Session, nodes: &Nodes, losses: &Losses) -> bool {
     let Nodes { totals, calls } = nodes;
     let is_unfollowed = |(id, node): (u32, &NodeTotals)| node.instances > node.calls() && !calls.contains_key(&id);
-    let waits = session.calls.iter().any(|call| call.waits_since().is_some());
-    let is_lost = losses.spans_dropped + session.calls.over_limit() > 0 || session.was_reset();
+    let waits = session.parts.calls.iter().any(|call| call.waits_since().is_some());
+    let is_lost = losses.spans_dropped + session.parts.calls.over_limit() > 0 || session.was_reset();
     let is_open = waits || losses.open.iter().any(|range| !range.cut);
     let has_rows = totals.iter().any(|node| node.instances > 0);
     has_rows && !is_lost && !is_open && !(0..).zip(totals).any(is_unfollowed)

@@ -14,6 +14,7 @@ pub(crate) mod off_cpu;
 #[cfg(feature = "injection")]
 pub(crate) mod openacc;
 pub(crate) mod row_file;
+pub(crate) mod session;
 pub(crate) mod splits;
 pub(crate) mod streams;
 pub(crate) mod timeline;

@@ -72,7 +72,7 @@ impl Profiler {
     #[doc(hidden)]
     #[must_use]
     pub fn keeps_rows(&self) -> bool {
-        self.inner.engine.session.row_file.as_ref().is_some_and(|file| file.is_whole())
+        self.inner.engine.session.parts.row_file.as_ref().is_some_and(|file| file.is_whole())
     }
 
     /// Whether there is memory for a summary.
@@ -85,7 +85,7 @@ impl Profiler {
     /// Notes in the row file that the profiler measures more than the file contains.
     #[doc(hidden)]
     pub fn measures_more(&self) {
-        self.inner.engine.session.row_file.iter().for_each(|file| file.count(Lost::Others));
+        self.inner.engine.session.parts.row_file.iter().for_each(|file| file.count(Lost::Others));
     }
 
     /// Counts a range that is not measured.
@@ -158,12 +158,12 @@ impl Inner {
 
     /// Whether this process may make its summary, or must leave it to the command, which reads the row file.
     fn can_summarise(&self) -> bool {
-        !self.is_interrupted() && (self.engine.session.row_file.is_none() || self.has_memory())
+        !self.is_interrupted() && (self.engine.session.parts.row_file.is_none() || self.has_memory())
     }
 
     /// Whether a call was interrupted by the signal handler that ends the process, and the command makes the summary.
     fn is_interrupted(&self) -> bool {
-        self.engine.session.row_file.is_some() && engine::is_interrupted()
+        self.engine.session.parts.row_file.is_some() && engine::is_interrupted()
     }
 
     /// Whether there is memory for a summary: without it, Rust would abort the process. The command makes one from the
@@ -171,7 +171,7 @@ impl Inner {
     fn has_memory(&self) -> bool {
         const LEAST: usize = 4 << 20;
         const TIMES: usize = 6; // 5.1 for the longest names, 4.1 for short ones, 2.6 for many durations
-        let file = self.engine.session.row_file.as_ref();
+        let file = self.engine.session.parts.row_file.as_ref();
         file.is_none_or(|file| process::has_memory(file.bytes().saturating_mul(TIMES).saturating_add(LEAST)))
     }
 
@@ -199,7 +199,7 @@ impl Inner {
         if let Some(collector) = self.collector() {
             collector.finish(orderly);
         }
-        if self.engine.session.gpu {
+        if self.engine.session.parts.gpu {
             stream::read_all(patience());
         }
         let at = self.engine.session.clock.now();
@@ -216,7 +216,7 @@ impl Inner {
             recorder.finish_folds(&mut summary);
         }
         let mut errors: Vec<io::Error> = self.print(&summary).err().into_iter().in_vec();
-        let row_file = self.engine.session.row_file.as_ref();
+        let row_file = self.engine.session.parts.row_file.as_ref();
         let failed = outputs::write_at_end(&self.config, &summary);
         let has_summary = failed.iter().all(|(key, _)| *key != "json");
         // In place of a summary that cannot be written, the command reads the row file.

@@ -35,10 +35,10 @@ pub(super) fn why_empty(session: &Session, summary: &Summary) -> String {
         return "the profiler was reset, and no span was entered and exited since then.".to_owned();
     }
     match session.front_end.stage() {
-        Stage::NotMade if session.foreign.is_received() && !met.rejected.is_empty() => {
+        Stage::NotMade if session.parts.foreign.is_received() && !met.rejected.is_empty() => {
             "the filter rejects all of them; the notes name them."
         }
-        Stage::NotMade if session.foreign.is_received() => "no code of this process made an NVTX range.",
+        Stage::NotMade if session.parts.foreign.is_received() => "no code of this process made an NVTX range.",
         Stage::NotMade => {
             "the profiler was never attached. Add `profiler.layer()` to the program's subscriber, or start with \
              `tracing_gpu::init()`."

@@ -1,6 +1,7 @@
 //! The start of a profiler: its session, recorder, collector and threads.
 
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::AcqRel, Ordering::Acquire, Ordering::Release};
 
 use once_cell::sync::OnceCell;
@@ -21,6 +22,7 @@ use crate::outputs;
 use crate::parts::launches::collector::Collector;
 use crate::parts::off_cpu::sampler::Sampler;
 use crate::parts::row_file::file::RowFile;
+use crate::parts::session::PartOptions;
 use crate::parts::streams::device as stream;
 use crate::parts::timeline::recorder::Recorder;
 use crate::parts::timeline::session::TapeRoom;
@@ -93,19 +95,25 @@ impl Inner {
             active: config.enabled,
             nvtx,
             statistics: config.statistics,
-            on_cpu: config.on_cpu,
-            gpu: config.gpu != Gpu::Off,
             domain: config.domain.clone(),
             parents: config.parents,
             filter: config.filter.clone(),
             fields: config.fields.clone(),
-            whole_names: config.whole_names,
             sample_budget: config.sample_budget,
-            tape_room: (config.enabled && has_stream(&config))
-                .then(|| TapeRoom::new(config.timeline_memory, !begins_with_gpu(&config), needs_calls(&config))),
             limits: LIMITS,
-            // If the process is killed, only this snapshot is left.
-            row_file: config.row_file.as_ref().and_then(|(path, missed)| RowFile::create(path, *missed).ok()),
+            parts: PartOptions {
+                on_cpu: config.on_cpu,
+                gpu: config.gpu != Gpu::Off,
+                whole_names: config.whole_names,
+                tape_room: (config.enabled && has_stream(&config))
+                    .then(|| TapeRoom::new(config.timeline_memory, !begins_with_gpu(&config), needs_calls(&config))),
+                // If the process is killed, only this snapshot is left.
+                row_file: config
+                    .row_file
+                    .as_ref()
+                    .and_then(|(path, missed)| RowFile::create(path, *missed).ok())
+                    .map(Arc::new),
+            },
         });
         // Where the times of its files begin.
         identity.started_unix_ns = identity::unix_ns(engine.session.clock.origin_monotonic_ns());
@@ -242,7 +250,7 @@ impl Inner {
     }
 
     fn set_recording(&self, is_on: bool) {
-        if let Some(room) = &self.engine.session.tape_room {
+        if let Some(room) = &self.engine.session.parts.tape_room {
             room.set_open(is_on);
         }
     }

@@ -7,7 +7,7 @@ pub(crate) mod misnested;
 pub(crate) mod runtime;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use nvtx_rs::{Attributes, Domain};
 use parking_lot::Mutex;
@@ -15,21 +15,11 @@ use range_model::stats::Keyed;
 use tracing_core::{Level, Metadata};
 use tracing_subscriber::filter::Targets;
 
-use crate::budget::{Budget, SampleMemory};
+use crate::budget::Budget;
 use crate::clock::{Clock, Ticks};
 use crate::config::{Domain as DomainChoice, FieldNames, Parents};
-use crate::parts::batches::session::Batches;
-use crate::parts::calls::session::table::Calls;
-use crate::parts::foreign::session::{FOREIGN, Foreign, ForeignDomains};
-#[cfg(feature = "cuda")]
-use crate::parts::launches::session::NoteRoom;
-use crate::parts::row_file::file::{Lost, RowFile};
-use crate::parts::splits::session::split::Split;
-use crate::parts::streams::device::StreamTotals;
-use crate::parts::timeline::session::TapeRoom;
-use crate::parts::waits::session::asked_values::AskedValues;
-use crate::parts::waits::session::endings::AllEndings;
-use crate::parts::waits::session::task_wakes::TaskWakes;
+use crate::parts::foreign::session::FOREIGN;
+use crate::parts::session::{OfNames, OfSession, PartOptions};
 use crate::process;
 use crate::record::RangeKey;
 use crate::span::misread::MisreadValues;
@@ -49,21 +39,14 @@ pub(crate) struct SessionOptions {
     pub(crate) active: bool,
     pub(crate) nvtx: bool,
     pub(crate) statistics: bool,
-    /// As in `Config`.
-    pub(crate) on_cpu: Option<bool>,
-    pub(crate) gpu: bool,
     pub(crate) domain: DomainChoice,
     pub(crate) parents: Parents,
     /// `None` for the default.
     pub(crate) filter: Option<Targets>,
     pub(crate) fields: FieldNames,
-    pub(crate) whole_names: bool,
     pub(crate) sample_budget: usize,
-    /// Room for records that wait to be written to a timeline; `None` if neither a timeline nor a fold needs records.
-    pub(crate) tape_room: Option<TapeRoom>,
     pub(crate) limits: Limits,
-    /// Keeps rows beyond the end of the process.
-    pub(crate) row_file: Option<RowFile>,
+    pub(crate) parts: PartOptions,
 }
 
 /// Of a session that measures nothing.
@@ -73,17 +56,13 @@ impl Default for SessionOptions {
             active: false,
             nvtx: false,
             statistics: false,
-            on_cpu: Some(false),
-            gpu: false,
             domain: DomainChoice::Default,
             parents: Parents::Entered,
             filter: None,
             fields: FieldNames::default(),
-            whole_names: false,
             sample_budget: 0,
-            tape_room: None,
             limits: Limits { nodes: 1, run_time_names: 0 },
-            row_file: None,
+            parts: PartOptions { on_cpu: Some(false), ..PartOptions::default() },
         }
     }
 }
@@ -110,41 +89,15 @@ pub(crate) struct Session {
     pub(crate) clock: Clock,
     pub(crate) nvtx: bool,
     pub(crate) statistics: bool,
-    /// Whether the processor time of long ranges is read; and of those of other code, too. A tool that gets these as
-    /// well counts the reading as their time.
-    pub(crate) on_cpu: bool,
-    pub(crate) on_cpu_of_others: bool,
-    pub(crate) gpu: bool,
-    pub(crate) streams: StreamTotals,
-    /// Whether a span has named a stream by its field, so that spans below must look for it.
-    has_streams: AtomicBool,
-    /// Whether the GPU's work is collected, so that threads note the ranges around their launches.
-    #[cfg(feature = "cuda")]
-    is_collecting: AtomicBool,
-    /// Room for the notes of threads until they are collected.
-    #[cfg(feature = "cuda")]
-    pub(crate) note_room: NoteRoom,
     pub(crate) budget: Arc<Budget>,
-    /// Room for a timeline's records, if there is one.
-    pub(crate) tape_room: Option<TapeRoom>,
     pub(crate) losses: LossCounters,
     pub(crate) thresholds: Thresholds,
-    pub(crate) calls: Calls,
-    pub(crate) batches: Batches,
+    pub(crate) parts: OfSession,
     /// Whether the tree follows only the creation of spans.
     by_creation: bool,
-    /// What has ended last on each thread, once a call has waited for long.
-    pub(crate) endings: AllEndings,
-    pub(crate) task_wakes: TaskWakes,
-    pub(crate) values: AskedValues,
     pub(crate) misread: MisreadValues,
-    /// How many call sites, formerly split by a field, are whole. When it changes, threads' caches of split sites are
-    /// out of date.
-    pub(crate) whole_sites: AtomicU32,
     pub(crate) fields: FieldNames,
     pub(crate) front_end: FrontEnd,
-    pub(crate) foreign: Foreign,
-    pub(crate) row_file: Option<Arc<RowFile>>,
     was_reset: AtomicBool,
     pub(crate) filter: Option<Targets>,
     choice: DomainChoice,
@@ -157,16 +110,8 @@ pub(crate) struct Session {
 pub(crate) struct Names {
     pub(crate) catalog: Catalog,
     pub(crate) sites: Keyed<u64, Site>,
-    /// Split call sites, with the keys of `sites`.
-    pub(crate) splits: Keyed<u64, Split>,
-    /// The number of spans without a value at creation, by call site with such fields.
-    pub(crate) unsplit: Keyed<u64, u32>,
-    /// Call sites of the labels that come from field values.
-    pub(crate) split_labels: Keyed<u32, &'static Metadata<'static>>,
-    /// Call sites whose fields a timeline shows, by their addresses.
-    with_fields: Keyed<u64, &'static Metadata<'static>>,
     domains: Vec<Domain>,
-    pub(crate) foreign_domains: ForeignDomains,
+    pub(crate) parts: OfNames,
     /// Levels whose category has been named in a tool, by domain.
     named_levels: Keyed<(Domain, u32), ()>,
 }
@@ -183,41 +128,22 @@ impl Session {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let clock = Clock::new();
         let window = clock.origin();
-        let row_file = options.row_file.map(Arc::new);
-        let memory = row_file.clone().map(|file| -> Arc<dyn SampleMemory> { file });
-        let budget = Arc::new(Budget::new(options.sample_budget).of(memory));
+        let budget = Arc::new(Budget::new(options.sample_budget).of(options.parts.sample_memory()));
         Self {
             id: NEXT.fetch_add(1, Relaxed),
             process: std::process::id(),
             gate: SessionGate::new(if options.active { next_gate() } else { FINISHED }, window),
             thresholds: Thresholds::of(&clock),
-            calls: Calls::new(&clock),
-            endings: AllEndings::new(&clock),
+            parts: OfSession::new(options.parts, options.statistics, &clock, window, &budget),
             clock,
             nvtx: options.nvtx,
             statistics: options.statistics,
-            on_cpu: options.on_cpu.unwrap_or(true) && options.statistics,
-            on_cpu_of_others: options.on_cpu.unwrap_or(false) && options.statistics,
-            gpu: options.gpu,
-            streams: StreamTotals::new(window, Arc::clone(&budget)),
-            has_streams: AtomicBool::new(false),
-            #[cfg(feature = "cuda")]
-            is_collecting: AtomicBool::new(false),
-            #[cfg(feature = "cuda")]
-            note_room: NoteRoom::default(),
             budget,
-            tape_room: options.tape_room,
             losses: LossCounters::default(),
-            batches: Batches::default(),
             by_creation: options.parents == Parents::Created,
-            task_wakes: TaskWakes::default(),
-            values: AskedValues::new(),
             misread: MisreadValues::default(),
-            whole_sites: AtomicU32::new(0),
             fields: options.fields,
             front_end: FrontEnd::default(),
-            foreign: Foreign::new(options.whole_names),
-            row_file,
             was_reset: AtomicBool::new(false),
             filter: options.filter,
             choice: options.domain,
@@ -253,8 +179,6 @@ impl Session {
             counter.store(0, Relaxed);
         }
         self.losses.misnested.forget();
-        self.calls.forget_losses();
-        self.batches.forget_losses();
         #[cfg(feature = "injection")]
         self.losses.openacc_unfollowed.store(0, Relaxed);
         self.names.lock().catalog.forget_losses();
@@ -267,60 +191,26 @@ impl Session {
             self.forget_losses();
             forget();
             // Before the window: no thread may time a range of the new window until its rows are empty.
-            self.streams.restart(start);
+            self.parts.restart(start);
             self.was_reset.store(true, Relaxed);
             start
         };
         self.gate.restart(begin, next_gate);
     }
 
-    pub(crate) fn has_streams(&self) -> bool {
-        self.has_streams.load(Relaxed)
-    }
-
-    /// A span has named a stream by its field: all threads look for streams from now on.
-    pub(crate) fn announce_streams(&self) {
-        if self.gpu && !self.has_streams.swap(true, Relaxed) {
-            self.gate.change(next_gate);
-        }
-    }
-
-    #[cfg(feature = "cuda")]
-    pub(crate) fn is_collecting(&self) -> bool {
-        self.is_collecting.load(Relaxed)
-    }
-
-    /// Notes that the collector begins or ends. With CUPTI, and in most programs, it begins before any span is created.
-    #[cfg(feature = "cuda")]
-    pub(crate) fn set_collecting(&self, collecting: bool) {
-        self.is_collecting.store(collecting, Relaxed);
+    /// A condition has changed by which threads choose their paths.
+    pub(crate) fn change_paths(&self) {
+        self.gate.change(next_gate);
     }
 
     /// Whether durations are measured with the one clock of the fast paths, or not at all.
     pub(crate) fn has_one_clock(&self) -> bool {
-        if self.statistics { self.clock.is_counter() } else { self.tape_room.is_none() }
-    }
-
-    /// Whether a timeline shows values and fields of ranges, and marks.
-    #[inline]
-    pub(crate) fn records_values(&self) -> bool {
-        self.tape_room.as_ref().is_some_and(|room| room.with_values)
-    }
-
-    /// Whether ranges are recorded, for a timeline or for reports of the GPU's time.
-    #[inline]
-    pub(crate) const fn records_ranges(&self) -> bool {
-        self.tape_room.is_some()
-    }
-
-    /// Whether ranges have the numbers of their spans and calls.
-    pub(crate) fn records_numbers(&self) -> bool {
-        self.tape_room.as_ref().is_some_and(|room| room.with_numbers)
+        if self.statistics { self.clock.is_counter() } else { !self.records_ranges() }
     }
 
     pub(crate) fn drop_span(&self) {
         self.losses.spans_dropped.fetch_add(1, Relaxed);
-        self.row_file.iter().for_each(|file| file.count(Lost::Spans));
+        self.parts.drop_span();
     }
 
     /// Whether spans and events of this call site are measured. Called once a call site, and for each event that goes
@@ -344,7 +234,7 @@ impl Session {
     /// A live front end has met this call site.
     pub(crate) fn meet(&self, metadata: &'static Metadata<'static>) {
         if runtime::is_of_tokio(metadata) {
-            self.task_wakes.begin();
+            self.parts.task_wakes.begin();
         } else if metadata.is_span() && self.is_running() {
             self.front_end.meet(metadata, self.is_enabled(metadata));
         }
@@ -353,8 +243,8 @@ impl Session {
     /// The front end was dropped, and open ranges end now. Each thread closes its own at its next callback.
     pub(crate) fn leave(&self) {
         self.front_end.leave(self.clock.now());
-        self.batches.forget();
-        self.gate.change(next_gate);
+        self.parts.leave();
+        self.change_paths();
     }
 
     /// Whether the window was ever restarted.
@@ -393,9 +283,7 @@ impl Session {
             if metadata.name().is_empty() { "(unnamed)".into() } else { nvtx_rs::text::sanitize(metadata.name()) };
         let own_values = self.fields.are_declared(metadata);
         let is_split = self.fields.split(metadata);
-        if self.tape_room.is_some() && !metadata.fields().is_empty() {
-            names.with_fields.row_or(key, || metadata);
-        }
+        self.keep_site(&mut names, key, metadata);
         let site = Site {
             enabled: self.is_enabled(metadata),
             label: names.catalog.label(domain, &name),
@@ -486,12 +374,8 @@ impl Names {
         Self {
             catalog: Catalog::new(limits),
             sites: Keyed::default(),
-            splits: Keyed::default(),
-            unsplit: Keyed::default(),
-            split_labels: Keyed::default(),
-            with_fields: Keyed::default(),
             domains: vec![Domain::DEFAULT],
-            foreign_domains: ForeignDomains::default(),
+            parts: OfNames::default(),
             named_levels: Keyed::default(),
         }
     }
@@ -499,29 +383,11 @@ impl Names {
     /// Copies what is new in `with`, of which this is an earlier copy.
     fn catch_up(&mut self, with: &Self) {
         self.catalog.catch_up(&with.catalog);
-        let Self {
-            catalog: _,
-            sites,
-            splits,
-            unsplit: _,
-            split_labels,
-            with_fields,
-            domains,
-            foreign_domains,
-            named_levels,
-        } = with;
+        let Self { catalog: _, sites, domains, parts, named_levels } = with;
         self.sites.clone_from(sites);
-        self.splits.clone_from(splits);
-        self.split_labels.clone_from(split_labels);
-        self.with_fields.clone_from(with_fields);
+        self.parts.catch_up(parts);
         self.domains.clone_from(domains);
-        self.foreign_domains.clone_from(foreign_domains);
         self.named_levels.clone_from(named_levels);
-    }
-
-    /// Call sites whose fields a timeline shows, by their addresses.
-    pub(crate) fn with_fields(&self) -> &Keyed<u64, &'static Metadata<'static>> {
-        &self.with_fields
     }
 
     /// Number of the domain for a target. If a domain cannot be made (the name is empty, or there are too many), it is
@@ -551,7 +417,7 @@ impl Names {
     pub(crate) fn domain_name(&self, domain: u32) -> Option<&'static str> {
         match domain & FOREIGN {
             0 => self.domains.get(domain as usize).and_then(|domain| domain.name()),
-            _ => self.foreign_domains.name(domain),
+            _ => self.parts.foreign_domains.name(domain),
         }
     }
 }

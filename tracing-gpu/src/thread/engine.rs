@@ -20,7 +20,7 @@
 //! and no span has named a stream. Where a timeline is written, it is `recording`.
 //!
 //! `inline(always)` here, in `state/` and in `tape.rs` saves 2 to 10 % of the instructions of a span in a timeline
-//! (callgrind, a release build without link-time optimisation), and at the entry of a call (`session/calls.rs`) 2 % of
+//! (callgrind, a release build without link-time optimisation), and at the entry of a call (`parts/calls/session.rs`) 2 % of
 //! the time of a request of the benchmark `requests`. Elsewhere `inline` does as well.
 
 use std::cell::{Cell, RefCell};
@@ -166,7 +166,7 @@ fn choose_paths(thread: Option<&'static ThreadState>) {
 /// Whether streams may matter on this thread.
 fn has_streams(thread: &ThreadState) -> bool {
     let session = thread.session;
-    session.gpu && (stream::current() != 0 || session.has_streams() || thread.pairs.any())
+    session.parts.gpu && (stream::current() != 0 || session.has_streams() || thread.pairs.any())
 }
 
 impl Engine {
@@ -252,7 +252,7 @@ impl Engine {
         thread.catch_up();
         thread.gate.open(gate);
         choose_paths(Some(thread));
-        let is_plain = !thread.is_taped && (!self.session.gpu || !self.session.has_streams());
+        let is_plain = !thread.is_taped && (!self.session.parts.gpu || !self.session.has_streams());
         CREATING.set(Some(thread).filter(|_| is_plain));
         LAST.set(Some(thread));
         Some(thread)
@@ -354,7 +354,7 @@ impl Engine {
     /// ranges.
     fn release(&self, thread: &'static ThreadState) {
         thread.gate.close();
-        self.session.calls.leave_spans(thread.index);
+        self.session.parts.calls.leave_spans(thread.index);
         if !thread.is_up_to_date() {
             thread.catch_up();
         }

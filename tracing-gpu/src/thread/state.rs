@@ -130,7 +130,7 @@ impl ThreadState {
     /// Gives this state to a thread with this operating-system number.
     pub(super) fn set_thread(&self, thread: u32) {
         self.numbers.iter().for_each(|numbers| numbers.begin_thread());
-        if self.session.on_cpu {
+        if self.session.parts.on_cpu {
             self.cpu_time.begin_thread();
         }
         self.waits.begin_thread();
@@ -180,7 +180,7 @@ impl ThreadState {
                 0
             }
             fn ended(&mut self, ended: Ended, call: CallId, _: Ticks, _: usize) {
-                self.0.calls.exit(self.1, call, ended.entered, OnCpu::default());
+                self.0.parts.calls.exit(self.1, call, ended.entered, OnCpu::default());
             }
             fn domain(&self, _: Place) -> u32 {
                 0
@@ -190,7 +190,7 @@ impl ThreadState {
         self.left.store(self.session.front_end.left(), Relaxed);
         self.told.lock().clear();
         self.forget_untracked();
-        self.session.calls.settle(&self.spare_calls);
+        self.session.parts.calls.settle(&self.spare_calls);
         self.pairs.abandon(|_| true);
         let places = self.stack.unwind(&mut Nothing(self.session, self.index));
         self.launches.end_gone(&self.around(), self.now());

@@ -62,8 +62,8 @@ impl Drop for GpuLayer {
         // It does not see the end of these calls, so they are in no figure.
         let session = &self.engine.session;
         if session.is_running() {
-            for call in session.calls.take_of_spans() {
-                let _not_ended = session.calls.end(None, call, session.clock.now());
+            for call in session.parts.calls.take_of_spans() {
+                let _not_ended = session.parts.calls.end(None, call, session.clock.now());
             }
         }
         self.engine.leave();
@@ -100,7 +100,7 @@ where
 
     #[inline]
     fn on_close(&self, id: span::Id, _: Context<'_, S>) {
-        if self.engine.session.calls.may_have_span(id.into_u64()) {
+        if self.engine.session.parts.calls.may_have_span(id.into_u64()) {
             close_call_of(self.engine, id.into_u64());
         }
     }
@@ -114,7 +114,7 @@ where
     }
 
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
-        if self.engine.session.task_wakes.any() && crate::parts::waits::tier::tokio::event(self.engine, event) {
+        if self.engine.session.parts.task_wakes.any() && crate::parts::waits::tier::tokio::event(self.engine, event) {
             return;
         }
         super::event(self.engine, event);
@@ -159,7 +159,7 @@ enum SpanRecord {
 /// Ends the call of a closed span, if it has one.
 #[inline(never)]
 fn close_call_of(engine: &'static Engine, span: u64) {
-    if let call @ 1.. = engine.session.calls.take_of_span(span) {
+    if let call @ 1.. = engine.session.parts.calls.take_of_span(span) {
         own_values::close_call(engine, engine.thread(), call);
     }
 }
@@ -199,7 +199,7 @@ where
             Beside::Named => (SpanRecord::Named(thread.index, place), 0),
             Beside::Call(call) => {
                 thread.remember_call(id, call);
-                if thread.is_reentered(place) && thread.session.calls.keep_span(thread.index, call, id) {
+                if thread.is_reentered(place) && thread.session.parts.calls.keep_span(thread.index, call, id) {
                     return Some(());
                 }
                 (SpanRecord::Call(call), call)
@@ -244,7 +244,7 @@ where
             Some(place) if !place.has_own_values() => return EnteredSpan::Counted(place, thread.remembered_call(id)),
             _ => {}
         }
-        if let call @ 1.. = engine.session.calls.of_span(id) {
+        if let call @ 1.. = engine.session.parts.calls.of_span(id) {
             return called(engine, thread, call);
         }
         let Some(span) = self.span(&span::Id::from_u64(id)) else { return EnteredSpan::Nothing };
@@ -278,7 +278,7 @@ where
         match thread.remembered(id) {
             Some(place) if place.is_plain() => 0,
             Some(place) if !place.has_own_values() => thread.remembered_call(id),
-            _ => match engine.session.calls.of_span(id) {
+            _ => match engine.session.parts.calls.of_span(id) {
                 0 => match self.span(&span::Id::from_u64(id)).and_then(|span| kept_of(engine, &span)) {
                     Some(SpanRecord::Values(values)) => values.call(),
                     Some(SpanRecord::Call(call)) => call,
@@ -295,7 +295,7 @@ where
             return values.set_call(call);
         }
         let here = thread.remembered(id);
-        if here.is_none() || !engine.session.calls.keep_span(thread.index, call, id) {
+        if here.is_none() || !engine.session.parts.calls.keep_span(thread.index, call, id) {
             keep_beside(engine, &span, SpanRecord::Call(call));
         }
         if let Some(place) = here {
@@ -355,7 +355,7 @@ fn own_values_of<'a, S: LookupSpan<'a>>(engine: &Engine, span: &SpanRef<'a, S>) 
 
 /// An entry of a span with a call, created on another thread or no longer remembered here.
 fn called(engine: &'static Engine, thread: &ThreadState, call: CallId) -> EnteredSpan {
-    let home = engine.session.calls.get(call).map(Call::home);
+    let home = engine.session.parts.calls.get(call).map(Call::home);
     home.map_or(EnteredSpan::Nothing, |home| counted(engine, thread, home, call))
 }
 
@@ -380,7 +380,7 @@ fn node_of<'a, S: LookupSpan<'a>>(engine: &Engine, thread: &ThreadState, span: S
             node = place.node();
             break;
         }
-        let kept = match engine.session.calls.of_span(id) {
+        let kept = match engine.session.parts.calls.of_span(id) {
             0 => kept_of(engine, &ancestor),
             call => Some(SpanRecord::Call(call)),
         };
@@ -390,7 +390,7 @@ fn node_of<'a, S: LookupSpan<'a>>(engine: &Engine, thread: &ThreadState, span: S
                 break;
             }
             Some(SpanRecord::Call(call)) => {
-                node = engine.session.calls.get(call).map_or(ROOT, |call| call.home().1.node());
+                node = engine.session.parts.calls.get(call).map_or(ROOT, |call| call.home().1.node());
                 break;
             }
             Some(SpanRecord::Named(_, place)) => {

@@ -358,7 +358,7 @@ fn enter_general<H: Home>(engine: &'static Engine, home: &H, id: u64) {
         EnteredSpan::Hidden(parent) if parent != ROOT && thread.stack.is_empty() => {
             thread.enter_general(id, Place::stand_in(parent), 0, None, 0, created);
         }
-        EnteredSpan::Hidden(_) | EnteredSpan::Nothing if thread.session.task_wakes.any() => thread.poll_task(id),
+        EnteredSpan::Hidden(_) | EnteredSpan::Nothing if thread.session.parts.task_wakes.any() => thread.poll_task(id),
         EnteredSpan::Hidden(_) | EnteredSpan::Nothing => {}
     }
 }
@@ -368,8 +368,8 @@ fn enter_general<H: Home>(engine: &'static Engine, home: &H, id: u64) {
 #[inline]
 fn stream_of_entry(thread: &ThreadState, own: StreamId, inherited: impl FnOnce() -> StreamId) -> StreamId {
     let session = thread.session;
-    if !session.gpu || own != 0 {
-        return if session.gpu { own } else { 0 };
+    if !session.parts.gpu || own != 0 {
+        return if session.parts.gpu { own } else { 0 };
     }
     match stream::current() {
         0 if session.has_streams() => inherited(),
@@ -413,7 +413,7 @@ fn exit_general<H: Home>(engine: &'static Engine, home: &H, id: u64) {
     if thread.exit_general(id) || thread.exit_below(id, &|span| home.values(engine, span)) {
         return;
     }
-    if engine.session.task_wakes.any() {
+    if engine.session.parts.task_wakes.any() {
         thread.leave_task(id);
     }
     if let Some(metadata) = home.measured_site(engine, id) {

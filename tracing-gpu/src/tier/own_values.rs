@@ -72,7 +72,7 @@ pub(super) fn create(
 /// Reads the values of a new call, where calls of its name waited for each other.
 #[inline]
 pub(super) fn code(thread: &ThreadState, place: Place, call: CallId, attributes: &span::Attributes<'_>) {
-    if thread.session.values.are_asked() && !attributes.metadata().fields().is_empty() {
+    if thread.session.parts.values.are_asked() && !attributes.metadata().fields().is_empty() {
         code_asked(thread, place, call, attributes);
     }
 }
@@ -82,11 +82,11 @@ pub(super) fn code(thread: &ThreadState, place: Place, call: CallId, attributes:
 fn code_asked(thread: &ThreadState, place: Place, call: CallId, attributes: &span::Attributes<'_>) {
     let session = thread.session;
     let label = thread.identity(place).map(|identity| identity.key.label);
-    let Some(label) = label.filter(|label| session.values.is_asked(*label)) else { return };
-    let Some(call) = session.calls.get(call) else { return };
+    let Some(label) = label.filter(|label| session.parts.values.is_asked(*label)) else { return };
+    let Some(call) = session.parts.calls.get(call) else { return };
     let read = || {
         let text = |field: &Field, value: &str| sanitize(&format!("{field}={value}")).into_owned();
-        let mut reader = CodeReader::new(|code, field, value| session.values.saw(code, || text(field, value)));
+        let mut reader = CodeReader::new(|code, field, value| session.parts.values.saw(code, || text(field, value)));
         // The program may never have formatted these values.
         let record = AssertUnwindSafe(|| thread.gate.while_closed(|| attributes.record(&mut reader)));
         let is_read = catch_unwind(record).is_ok();
@@ -94,7 +94,7 @@ fn code_asked(thread: &ThreadState, place: Place, call: CallId, attributes: &spa
     };
     match thread.waits.coincidences.get_or_init(Box::default).read_values(&session.clock, read) {
         Read::Values(codes) => call.set_codes(codes),
-        Read::Costly => session.values.was_costly(label),
+        Read::Costly => session.parts.values.was_costly(label),
         Read::Nothing => {}
     }
 }
@@ -175,9 +175,9 @@ pub(super) fn close_call(engine: &'static Engine, thread: Option<&ThreadState>, 
         return;
     }
     let now = session.clock.now();
-    let linked = session.calls.get(call).filter(|call| call.linked() != 0).map(|call| close_linked(call, now));
-    let held_up_by = session.calls.get(call).and_then(Call::held_up_by);
-    let Some(ended) = session.calls.end(thread.map(|thread| &thread.spare_calls), call, now) else {
+    let linked = session.parts.calls.get(call).filter(|call| call.linked() != 0).map(|call| close_linked(call, now));
+    let held_up_by = session.parts.calls.get(call).and_then(Call::held_up_by);
+    let Some(ended) = session.parts.calls.end(thread.map(|thread| &thread.spare_calls), call, now) else {
         return;
     };
     let Some(home) = engine.thread_at(ended.thread) else { return };
@@ -219,13 +219,13 @@ fn close_linked(call: &Call, now: Ticks) -> (LinkedId, ClosedSpan) {
 #[inline(never)]
 fn count_served(engine: &'static Engine, thread: Option<&ThreadState>, linked: LinkedId, closed: ClosedSpan) {
     let session = &engine.session;
-    for served in session.batches.close(linked, closed) {
+    for served in session.parts.batches.close(linked, closed) {
         match (thread, engine.thread_at(served.thread)) {
             // Its call may have ended before the window began.
             (Some(thread), Some(home)) if served.is_call && served.created >= session.window() => {
                 thread.add_served(home, &served);
             }
-            _ => session.batches.count_rowless(),
+            _ => session.parts.batches.count_rowless(),
         }
     }
 }

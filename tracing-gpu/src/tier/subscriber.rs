@@ -164,7 +164,8 @@ impl Home for Slabs {
         let created = thread.slab.create(thread.index, place, values, call);
         if created.is_none() {
             thread.session.drop_span();
-            let _unfollowed = thread.session.calls.end(Some(&thread.spare_calls), call, thread.session.clock.now());
+            let _unfollowed =
+                thread.session.parts.calls.end(Some(&thread.spare_calls), call, thread.session.clock.now());
         }
         created.map(SpanRef::to_id)
     }

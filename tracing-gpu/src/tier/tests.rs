@@ -61,7 +61,7 @@ fn profiler(with_layer: bool) -> (Profiler, Dispatch) {
 fn calls_alive(profiler: &Profiler) -> usize {
     let engine = profiler.engine();
     let threads = engine.all_threads();
-    engine.session.calls.alive(threads.iter().map(|thread| &thread.spare_calls))
+    engine.session.parts.calls.alive(threads.iter().map(|thread| &thread.spare_calls))
 }
 
 /// A forgotten guard leaves its range open when the span closes. The exit of the range below reopens it.
@@ -92,7 +92,7 @@ fn a_call_that_closes_during_the_finish_is_still_one_that_was_open() {
             (0..2).for_each(|_| waits.in_scope(|| ()));
             assert!(profiler.engine().session.gate.close());
         });
-        let calls = &profiler.engine().session.calls;
+        let calls = &profiler.engine().session.parts.calls;
         assert_eq!(calls.iter().filter(|call| call.waits_since().is_some()).count(), 1, "{with_layer}");
     }
 }
@@ -114,7 +114,7 @@ fn every_call_is_free_again_when_its_span_is_gone() {
             }
         });
         assert_eq!(calls_alive(&profiler), 0, "{with_layer}");
-        assert!(profiler.engine().session.calls.over_limit() == 0);
+        assert!(profiler.engine().session.parts.calls.over_limit() == 0);
         let summary = profiler.summary();
         assert!(summary.calls.iter().all(|row| row.awaited_self_ns <= row.awaited_ns), "{:?}", summary.calls);
     }

@@ -21,7 +21,7 @@ pub(crate) fn follows_from<H: Home>(engine: &'static Engine, home: &H, batch: u6
     let spans = [batch, served];
     let [batch, call] = [(batch, above), (served, 0)].map(|(span, above)| call_of(engine, home, thread, span, above));
     let weight = home.values(engine, served).and_then(|values| values.now().weight);
-    if session.batches.link(&session.calls, batch, call, weight) {
+    if session.parts.batches.link(&session.parts.calls, batch, call, weight) {
         record(engine, home, thread, (spans, weight.unwrap_or(1.0)));
     }
 }
@@ -58,6 +58,6 @@ fn call_of<H: Home>(
         thread.follow_open(span, call);
         return call;
     }
-    let _unused = thread.session.calls.end(Some(&thread.spare_calls), call, thread.session.clock.now());
+    let _unused = thread.session.parts.calls.end(Some(&thread.spare_calls), call, thread.session.clock.now());
     home.call(engine, thread, span)
 }

@@ -72,10 +72,10 @@ impl Part for Calls<'_> {
         summary.threads = threads::threads(names.catalog.nodes(), calls, run.threads, &of_threads, rate);
         summary.calls = stats(&by_name(calls, names), names, rate, run.asked);
         let is_batched = summary.calls.iter().any(|row| row.batches.is_some());
-        summary.notes.extend(session.batches.notes(is_batched));
+        summary.notes.extend(session.parts.batches.notes(is_batched));
         summary.notes.extend(still_waiting(run.engine, run.from, run.now, names, rate));
         summary.notes.extend(at_the_root(&self.uncounted, names));
-        let spans = session.calls.over_limit();
+        let spans = session.parts.calls.over_limit();
         if spans > 0 {
             summary.notes.push(Note::CallsOverLimit { spans });
         }
@@ -163,7 +163,7 @@ const LONG_NS: u64 = 100_000_000;
 #[inline(never)]
 fn still_waiting(engine: &Engine, window: Ticks, now: Ticks, names: &Names, rate: Rate) -> Vec<Note> {
     let mut waiting: Named<Shown, (u64, u64)> = Named::default();
-    for call in engine.session.calls.iter() {
+    for call in engine.session.parts.calls.iter() {
         let Some(waited) = call.waits_since().map(|since| now.saturating_sub(since.max(window))) else { continue };
         let is_long = waited > now.saturating_sub(window) / LONG && rate.ns(u128::from(waited)) >= LONG_NS;
         let (thread, place) = call.home();

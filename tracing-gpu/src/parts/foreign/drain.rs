@@ -10,7 +10,7 @@ pub(crate) struct Foreign;
 impl Part for Foreign {
     fn finish(&mut self, run: &Run<'_>, _: &mut Reader<'_>, summary: &mut Summary) {
         let calls = nvtx_rs::tool::ignored_calls();
-        if run.engine.session.foreign.is_received() && calls > 0 {
+        if run.engine.session.parts.foreign.is_received() && calls > 0 {
             summary.notes.push(Note::SignalHandlerCalls { calls });
         }
     }

@@ -33,7 +33,7 @@ impl ThreadState {
             return self.open_untracked(key);
         };
         row.add_call(|| self.session.clock.now());
-        let start = if self.session.on_cpu_of_others { self.start() } else { self.now() };
+        let start = if self.session.parts.on_cpu_of_others { self.start() } else { self.now() };
         let numbers = self.numbers.as_ref().map(|numbers| (numbers, self.number_alone()));
         if self.stack.push(NO_SPAN, place, start).is_none() {
             row.change_calls(-1); // it is no call of this row

@@ -33,7 +33,7 @@ const TEXT: u64 = 2;
 impl Session {
     /// Logs the process that owns the rows, and its clock.
     pub(crate) fn log_process(&self, process: &Process) {
-        let Some(file) = &self.row_file else { return };
+        let Some(file) = &self.parts.row_file else { return };
         let mut record = Words::default();
         record
             .number(self.clock.is_counter().into())
@@ -46,7 +46,7 @@ impl Session {
 
     /// Logs the place of a thread's open ranges in the file.
     pub(crate) fn log_open(&self, thread: u32, offset: u64) {
-        let Some(file) = &self.row_file else { return };
+        let Some(file) = &self.parts.row_file else { return };
         let mut record = Words::default();
         record.number(thread.into()).number(offset);
         file.log(OPEN, &record);
@@ -54,7 +54,7 @@ impl Session {
 
     /// Logs the system's number and the name of a thread.
     pub(crate) fn log_thread(&self, thread: u32, id: u32, name: &str) {
-        let Some(file) = &self.row_file else { return };
+        let Some(file) = &self.parts.row_file else { return };
         let mut record = Words::default();
         record.number(thread.into()).number(id.into()).text(name);
         file.log(THREAD, &record);
@@ -62,7 +62,7 @@ impl Session {
 
     /// Logs the place of a thread's rows in the file, from this row on.
     pub(crate) fn log_rows(&self, thread: u32, first: usize, offset: u64) {
-        let Some(file) = &self.row_file else { return };
+        let Some(file) = &self.parts.row_file else { return };
         let mut record = Words::default();
         record.number(thread.into()).number(first as u64).number(offset);
         file.log(ROWS, &record);
@@ -70,7 +70,7 @@ impl Session {
 
     /// Logs the identity of a new row, and the nodes above it.
     pub(crate) fn log_row(&self, thread: u32, row: u32, node: u32, key: RangeKey) {
-        let Some(file) = &self.row_file else { return };
+        let Some(file) = &self.parts.row_file else { return };
         let names = self.names.lock();
         file.log_nodes(node, &names);
         let mut record = Words::default();
@@ -86,7 +86,7 @@ impl Session {
 
     /// Logs the identity of a new row of calls at this address, and the nodes above it.
     pub(crate) fn log_call_row(&self, address: usize, identity: CallIdentity<'_>) {
-        let Some((file, offset)) = self.row_file.as_ref().and_then(|file| Some((file, file.offset_of(address)?)))
+        let Some((file, offset)) = self.parts.row_file.as_ref().and_then(|file| Some((file, file.offset_of(address)?)))
         else {
             return;
         };

@@ -24,7 +24,7 @@ pub(crate) fn call_rows_in_file(session: &Session) -> Option<&'static [CallRow]>
 
 /// New rows in the file, which fill whole pages, and their offset in the file.
 fn new_in_file<R: Default + 'static>(session: &Session, count: usize) -> Option<(u64, &'static [R])> {
-    let file = session.row_file.as_ref()?;
+    let file = session.parts.row_file.as_ref()?;
     // SAFETY: new memory of whole pages with room for these rows. Each row is written before it is read.
     unsafe {
         let Some((offset, memory)) = file.map_more(count * size_of::<R>(), None) else {

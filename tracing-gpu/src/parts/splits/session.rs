@@ -14,6 +14,7 @@ use range_model::RangeStats;
 use range_model::stats::{Keyed, Lean, Named, order};
 use tracing_core::Metadata;
 
+use crate::parts::session::OfNames;
 use crate::parts::splits::session::split::Split;
 use crate::session::{Names, Session};
 use crate::span::site::site_key;
@@ -55,14 +56,14 @@ impl Joined {
 impl Session {
     /// Number of call sites that became whole.
     pub(crate) fn whole_sites(&self) -> u32 {
-        self.whole_sites.load(Relaxed)
+        self.parts.whole_sites.load(Relaxed)
     }
 
     /// Label of a span of this call site, by the value of a known field, given by its index. `None` if the call site is
     /// whole, or beyond the limit on names made at run time.
     pub(crate) fn split_label(&self, metadata: &'static Metadata<'static>, field: usize, value: &str) -> Option<u32> {
         let mut names = self.names.lock();
-        let Names { catalog, sites, splits, split_labels, .. } = &mut *names;
+        let Names { catalog, sites, parts: OfNames { splits, split_labels, .. }, .. } = &mut *names;
         let key = site_key(metadata);
         let site = sites.get(&key).filter(|site| site.is_split)?;
         let new = || Split { plain: site.label, labels: Named::default(), nodes: 0, is_whole: false };
@@ -85,8 +86,10 @@ impl Session {
 
     /// Counts a new node with this label.
     pub(crate) fn count_split_node(&self, mut names: MutexGuard<'_, Names>, label: u32) {
-        let Some(&metadata) = names.split_labels.get(&label) else { return };
-        let Some(split) = names.splits.get_mut(&site_key(metadata)).filter(|split| !split.is_whole) else { return };
+        let Some(&metadata) = names.parts.split_labels.get(&label) else { return };
+        let Some(split) = names.parts.splits.get_mut(&site_key(metadata)).filter(|split| !split.is_whole) else {
+            return;
+        };
         split.nodes += 1;
         if split.nodes > MOST_NODES {
             split.is_whole = true;
@@ -99,10 +102,11 @@ impl Session {
     pub(crate) fn advice(&self, ranges: &[RangeStats]) -> Vec<String> {
         let names = self.names.lock();
         let count = |split: &Split, field: usize| split.labels.keys().filter(|(of, _)| *of == field).count();
-        let names_by = |field: usize| names.splits.values().any(|split| !split.is_whole && count(split, field) > 0);
+        let names_by =
+            |field: usize| names.parts.splits.values().any(|split| !split.is_whole && count(split, field) > 0);
         let time = |name: &str| ranges.iter().filter(|row| row.name == name).map(|row| row.times.total_ns).total();
         let mut whole: Vec<(u128, &str, usize, bool)> = Vec::new();
-        for split in names.splits.values().filter(|split| split.is_whole) {
+        for split in names.parts.splits.values().filter(|split| split.is_whole) {
             let field = (0..KNOWN_NAMES.len()).largest_by(|field| count(split, *field));
             if let Some((label, field)) = names.catalog.label_of(split.plain).zip(field) {
                 whole.push((time(&label.name), &label.name, field, split.labels.len() == MOST_VALUES));
@@ -130,10 +134,10 @@ impl Session {
     /// site is whole, unless others had a value.
     pub(crate) fn count_unsplit(&self, metadata: &'static Metadata<'static>) -> bool {
         let mut names = self.names.lock();
-        let count = names.unsplit.row(site_key(metadata));
+        let count = names.parts.unsplit.row(site_key(metadata));
         *count += 1;
         let is_enough = *count >= MOST_UNSPLIT;
-        if is_enough && !names.splits.contains_key(&site_key(metadata)) {
+        if is_enough && !names.parts.splits.contains_key(&site_key(metadata)) {
             self.make_whole(&mut names, metadata);
         }
         is_enough
@@ -143,7 +147,7 @@ impl Session {
     fn make_whole(&self, names: &mut Names, metadata: &'static Metadata<'static>) {
         if let Some(site) = names.sites.get_mut(&site_key(metadata)).filter(|site| site.is_split) {
             site.is_split = false;
-            self.whole_sites.fetch_add(1, Relaxed); // while the names are locked
+            self.parts.whole_sites.fetch_add(1, Relaxed); // while the names are locked
         }
     }
 }
@@ -161,7 +165,7 @@ impl Names {
     /// text.
     pub(crate) fn join_splits(&mut self) -> Joined {
         let mut labels = Keyed::default();
-        for split in self.splits.values() {
+        for split in self.parts.splits.values() {
             for &label in split.labels.values() {
                 let to = if split.is_whole { split.plain } else { self.catalog.shared_label(label) };
                 labels.row_or(label, || to);

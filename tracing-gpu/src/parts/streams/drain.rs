@@ -33,7 +33,7 @@ impl Streams {
 
 impl Part for Streams {
     fn read(&mut self, reader: &mut Reader<'_>) {
-        let rows = self.session.streams.rows(&|key| reader.first_time(key));
+        let rows = self.session.parts.streams.rows(&|key| reader.first_time(key));
         self.rows = reader.streams(rows);
     }
 
@@ -67,14 +67,14 @@ impl Part for Streams {
     }
 
     fn lose(&self, losses: &mut Losses) {
-        losses.streams = stream::losses(&self.session.streams);
+        losses.streams = stream::losses(&self.session.parts.streams);
     }
 
     fn finish(&mut self, run: &Run<'_>, _: &mut Reader<'_>, summary: &mut Summary) {
         summary.stream_ranges = stats(&self.rows, run.names, run.asked);
         let without_median = summary.stream_ranges.iter().filter(|row| row.times.median_ns.is_none());
         summary.losses.rows_without_median += count(without_median);
-        summary.notes.extend(stream::notes(&self.session.streams));
+        summary.notes.extend(stream::notes(&self.session.parts.streams));
     }
 }
 

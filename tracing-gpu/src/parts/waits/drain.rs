@@ -83,7 +83,7 @@ impl Part for Waits {
 
     fn finish(&mut self, run: &Run<'_>, _: &mut Reader<'_>, summary: &mut Summary) {
         let Run { names, rate, .. } = *run;
-        let asked = &run.engine.session.values;
+        let asked = &run.engine.session.parts.values;
         let mut told = waits(&self.told, names, rate);
         values::tell(&mut told, &self.values, (names, asked), rate);
         if !self.is_shorter_lost && !self.shorter.is_empty() {

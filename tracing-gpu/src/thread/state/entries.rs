@@ -44,10 +44,10 @@ impl ThreadState {
         stream: StreamId,
         created: Option<&Created>,
     ) {
-        let known = self.session.calls.get(call);
+        let known = self.session.parts.calls.get(call);
         let left = known.map_or(LastExit::Other, |known| self.look_before(place, call, known));
         // Outside of the times on the CPU's clock and in the tool: a pair of events costs more than everything else.
-        let pair = if stream == 0 { None } else { stream::begin(&self.session.streams, stream) };
+        let pair = if stream == 0 { None } else { stream::begin(&self.session.parts.streams, stream) };
         let start = self.enter_begun(span, self.place_of_entry(place, call), values, pair);
         if let Some(numbers) = self.numbers.as_ref().filter(|_| start.is_some()) {
             let has_fields = || self.has_fields(place);

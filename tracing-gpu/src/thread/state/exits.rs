@@ -118,7 +118,7 @@ impl ThreadState {
                 self.count_misnested(&left.exited_and_above);
                 self.launches.begin_again(&self.around(), &left);
                 if self.pairs.any() {
-                    self.pairs.end_below(&left, &self.session.streams);
+                    self.pairs.end_below(&left, &self.session.parts.streams);
                     self.left_pair();
                 }
                 true
@@ -142,7 +142,7 @@ impl ThreadState {
         self.read_before_ends();
         let places = self.stack.unwind(&mut Shell { thread: self, values: None, end });
         self.launches.end_gone(&self.around(), end.unwrap_or_else(|| self.now()));
-        self.pairs.end_all(&self.session.streams);
+        self.pairs.end_all(&self.session.parts.streams);
         places
     }
 

@@ -58,7 +58,7 @@ impl ThreadState {
         // is written, here or by the two functions, or may be zero: the two caches and the processor time consist of
         // atomic numbers alone, and are empty if these are 0.
         unsafe {
-            if let Some(file) = &session.row_file {
+            if let Some(file) = &session.parts.row_file {
                 match file.map_more(IN_FILE, Some(place.cast())) {
                     Some((offset, _)) => {
                         session.log_open(index, offset);
@@ -75,15 +75,15 @@ impl ThreadState {
                 index: index,
                 nvtx: session.nvtx,
                 statistics: session.statistics,
-                is_taped: session.tape_room.is_some(),
+                is_taped: session.parts.tape_room.is_some(),
                 has_untracked: AtomicBool::new(false),
-                credits: Credits::new(session.on_cpu, &session.clock),
+                credits: Credits::new(session.parts.on_cpu, &session.clock),
                 thresholds: session.thresholds,
                 session: session,
                 window: RowsWindow::new(session.window()),
                 known: Mutex::default(),
                 told: Mutex::default(),
-                tape: Tape::new(session.tape_room.as_ref()),
+                tape: Tape::new(session.parts.tape_room.as_ref()),
                 numbers: session.records_numbers().then(new_numbers),
                 spare_calls: Spare::default(),
                 woken: AtomicU64::new(0),

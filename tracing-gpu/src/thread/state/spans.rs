@@ -95,7 +95,7 @@ impl ThreadState {
         let elsewhere = top.filter(|top| top.place().node() != place.parent());
         let entered = elsewhere.map_or(place, |top| self.place_elsewhere(place, call, top));
         if entered.node() == place.node()
-            && let Some(call) = self.session.calls.get(call)
+            && let Some(call) = self.session.parts.calls.get(call)
             && call.enter_at_home(top.map(|top| || self.range_around(call, top).0))
         {
             self.add_call(entered);

@@ -3,6 +3,7 @@ use std::mem::offset_of;
 use super::*;
 use crate::parts::cpu_time::thread::tests::Told;
 use crate::parts::launches::thread::launch_log::TOUCHED;
+use crate::parts::session::PartOptions;
 use crate::parts::waits::thread::coincidence::PollWait;
 use crate::session::SessionOptions;
 use crate::session::catalog::Limits;
@@ -14,7 +15,7 @@ fn new_thread() -> &'static ThreadState {
     let engine: &Engine = Box::leak(Box::new(Engine::new(SessionOptions {
         active: true,
         statistics: true,
-        on_cpu: Some(true),
+        parts: PartOptions { on_cpu: Some(true), ..PartOptions::default() },
         sample_budget: 1 << 16,
         limits: Limits { nodes: 100, run_time_names: 100 },
         ..SessionOptions::default()
@@ -81,7 +82,7 @@ fn the_last_wait_is_looked_at_again_at_the_end_of_any_range() {
         let thread = new_thread();
         let key = RangeKey { label: 1, category: 0, style: range_model::RangeStyle::PushPop };
         let place = thread.place(thread.node(0, key), key, None);
-        thread.session.endings.make(thread.index).expect("there is room");
+        thread.session.parts.endings.make(thread.index).expect("there is room");
         let waits = thread.waits.coincidences.get_or_init(Box::default);
         let now = thread.now();
         waits.look_later(PollWait { waiter: 1, time: [now, now + 1], task: None });

@@ -20,7 +20,7 @@ impl ThreadState {
     /// they do not apply.
     #[inline]
     pub(crate) fn enter_called(&self, span: u64, place: Place, id: CallId) -> bool {
-        let Some((call, room)) = self.session.calls.get(id).zip(self.stack.room(place)) else { return false };
+        let Some((call, room)) = self.session.parts.calls.get(id).zip(self.stack.room(place)) else { return false };
         let below = room.below;
         if !self.lacks_tool() || !call.stays_at_home(below == 0) {
             return false;
@@ -47,7 +47,7 @@ impl ThreadState {
             has_tool: self.has_tool(),
         };
         let entry = Entry { now: start, left, woken, evidence };
-        let mut ready = self.session.calls.enter(self.index, call, entry);
+        let mut ready = self.session.parts.calls.enter(self.index, call, entry);
         if known != 0 {
             ready = ready.max(self.enter_in_task(call, known == BY_TASK));
         }
@@ -63,7 +63,7 @@ impl ThreadState {
         match outer.and_then(|outer| Some((outer, self.stack.start_of(outer)?))) {
             Some((_, start)) if start > exited => Around::Later,
             Some((outer, _)) => {
-                let call = self.session.calls.get(self.stack.called_of(outer));
+                let call = self.session.parts.calls.get(self.stack.called_of(outer));
                 if call.is_some_and(Call::has_paused) { Around::SamePoll } else { Around::Unknown }
             }
             None => Around::Unknown,
@@ -72,11 +72,11 @@ impl ThreadState {
 
     /// Lets a call follow the ranges of a span that are open on this thread.
     pub(crate) fn follow_open(&self, span: u64, id: CallId) {
-        let Some(call) = self.session.calls.get(id) else { return };
+        let Some(call) = self.session.parts.calls.get(id) else { return };
         for range in (0..self.stack.depth()).filter(|range| self.stack.follow(*range, span, id)) {
             let start = self.stack.start_of(range).unwrap_or_default();
             let _stays = call.stays_at_home(false);
-            self.session.calls.enter(self.index, call, Entry::at(start, LastExit::Other));
+            self.session.parts.calls.enter(self.index, call, Entry::at(start, LastExit::Other));
         }
     }
 
@@ -84,7 +84,7 @@ impl ThreadState {
     #[inline(always)]
     pub(crate) fn exit_call(&self, call: CallId, now: Ticks, cpu: OnCpu, below: usize) {
         let around = || below.checked_sub(1).map_or(0, |around| self.stack.called_of(around));
-        self.session.calls.exit_in(&self.spare_calls, self.index, call, now, cpu, around);
+        self.session.parts.calls.exit_in(&self.spare_calls, self.index, call, now, cpu, around);
     }
 
     /// Counts an ended call, whose span was created on this thread or another.
@@ -170,7 +170,7 @@ impl ThreadState {
         if !is_followed {
             return 0;
         }
-        let calls = &self.session.calls;
+        let calls = &self.session.parts.calls;
         let id = calls.begin(&self.spare_calls, self.index, place, parent.unwrap_or(0), self.session.clock.now());
         if let Some(call) = calls.get(id) {
             if parent.is_none() {
@@ -188,7 +188,7 @@ impl ThreadState {
     pub(crate) fn begin_linked(&self, span: u64, place: Place, above: CallId) -> CallId {
         let mut open = (0..self.stack.depth()).filter_map(|range| self.stack.frame(range));
         let start = open.find(|frame| frame.span() == span).map_or_else(|| self.session.clock.now(), Frame::start);
-        self.session.calls.begin(&self.spare_calls, self.index, place, above, start)
+        self.session.parts.calls.begin(&self.spare_calls, self.index, place, above, start)
     }
 
     /// Whether spans of this place are entered repeatedly, as far as is known.
@@ -212,7 +212,7 @@ impl ThreadState {
     #[inline]
     pub(crate) fn range_around(&self, call: &Call, top: &Frame) -> (Ticks, CallId) {
         let outer = if top.place().is_called() { self.stack.call_of(self.stack.depth().wrapping_sub(1)) } else { 0 };
-        let range = self.session.calls.get(outer).and_then(|above| call.range_in(above));
+        let range = self.session.parts.calls.get(outer).and_then(|above| call.range_in(above));
         range.map_or((top.start(), 0), |range| (range, outer))
     }
 
@@ -231,17 +231,17 @@ impl ThreadState {
         });
         if place.is_none() || place.node() == home.node() {
             // Its parent by creation may be a plain span without a call, inside of the call that polls it.
-            if let Some(followed) = self.session.calls.get(call).filter(|call| call.is_new()) {
-                self.session.calls.adopt(call, self.range_around(followed, top).1);
+            if let Some(followed) = self.session.parts.calls.get(call).filter(|call| call.is_new()) {
+                self.session.parts.calls.adopt(call, self.range_around(followed, top).1);
             }
             return home;
         }
-        let (uses, is_first) = match self.session.calls.get(call) {
+        let (uses, is_first) = match self.session.parts.calls.get(call) {
             Some(followed) => {
                 let (range, outer) = self.range_around(followed, top);
                 let (uses, is_first) = followed.enter_elsewhere(place.node(), range);
                 if is_first && outer != 0 {
-                    self.session.calls.adopt(call, outer);
+                    self.session.parts.calls.adopt(call, outer);
                 }
                 (uses, is_first)
             }

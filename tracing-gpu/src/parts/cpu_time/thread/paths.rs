@@ -44,9 +44,9 @@ impl ThreadState {
     fn has_cpu_time(&self, ended: &Ended) -> bool {
         let is_span = |place| self.identity(place).is_some_and(|identity| identity.metadata.is_some());
         ended.duration >= self.thresholds.long
-            && self.session.on_cpu
+            && self.session.parts.on_cpu
             && !self.pairs.any()
-            && (self.session.on_cpu_of_others || is_span(ended.place))
+            && (self.session.parts.on_cpu_of_others || is_span(ended.place))
     }
 
     /// The processor time of a range that has just ended, with `below` ranges below it. Counts it in its row.

@@ -16,7 +16,7 @@ impl Session {
     #[cold]
     pub(crate) fn count_stray_pop(&self) {
         self.losses.stray_exits.fetch_add(1, Relaxed);
-        self.row_file.iter().for_each(|file| file.count(Lost::Exits));
+        self.parts.row_file.iter().for_each(|file| file.count(Lost::Exits));
     }
 
     /// Whether foreign ranges of this domain are measured. They count as spans of this target at the default level.
@@ -31,7 +31,7 @@ impl Session {
 
     /// Number of a foreign domain.
     pub(crate) fn foreign_domain(&self, name: Option<&str>) -> u32 {
-        self.names.lock().foreign_domains.number(name)
+        self.names.lock().parts.foreign_domains.number(name)
     }
 
     /// Label for names beyond the limit in this domain.

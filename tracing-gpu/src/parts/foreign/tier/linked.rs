@@ -40,7 +40,7 @@ pub(crate) fn measure(engine: &'static Engine) -> bool {
     let address = std::ptr::from_ref(engine).cast_mut();
     let is_free = ENGINE.compare_exchange(null_mut(), address, AcqRel, Acquire).is_ok();
     if is_free {
-        engine.session.foreign.receive();
+        engine.session.parts.foreign.receive();
     }
     is_free
 }

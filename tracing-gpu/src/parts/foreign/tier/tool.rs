@@ -52,7 +52,7 @@ impl Tool for NvtxTool {
 
 impl NvtxTool {
     pub(crate) fn new(engine: &'static Engine) -> Self {
-        engine.session.foreign.receive();
+        engine.session.parts.foreign.receive();
         Self::of(engine)
     }
 
@@ -101,7 +101,7 @@ impl NvtxTool {
             Call::End { id, extended, .. } => self.end(id, extended),
             // Without a thread, the call comes from us or from a thread that is being torn down.
             Call::NameCategory { domain, id, name } if self.engine.thread().is_some() => {
-                session.foreign.ranges.name_category(
+                session.parts.foreign.ranges.name_category(
                     session.foreign_domain(domain),
                     id,
                     &nvtx_rs::text::sanitize(name),
@@ -123,7 +123,7 @@ impl NvtxTool {
             fields.push("payload", value_of(payload));
         }
         if event.category != 0 {
-            match thread.session.foreign.ranges.category(number, event.category) {
+            match thread.session.parts.foreign.ranges.category(number, event.category) {
                 CategoryName::Text(name) => fields.push("category", Value::Text(&name)),
                 CategoryName::Number(number) => fields.push("category", Value::Unsigned(number.into())),
             }
@@ -147,7 +147,7 @@ impl NvtxTool {
             let lifetime = Lifetime { start, range: None, state, thread: id_of_thread, instance, numbers };
             Started { key, lifetime, changing, fields }
         });
-        if let Some(Started { key, lifetime, changing, fields }) = session.foreign.ranges.start(id, started) {
+        if let Some(Started { key, lifetime, changing, fields }) = session.parts.foreign.ranges.start(id, started) {
             own_values::end_lifetime(self.engine, None, (key, None), lifetime, &changing, &fields);
         }
     }
@@ -157,7 +157,7 @@ impl NvtxTool {
         if thread.is_none() && !self.engine.session.is_running() {
             return;
         }
-        match self.engine.session.foreign.ranges.end(id) {
+        match self.engine.session.parts.foreign.ranges.end(id) {
             Some(Some(Started { key, lifetime, changing, fields })) => {
                 let session = &self.engine.session;
                 let is_shown = session.records_values();
@@ -233,7 +233,7 @@ thread_local! {
 fn with_known<T>(thread: &ThreadState, with: impl Fn(Option<&mut KnownRanges>) -> T) -> T {
     let found = KNOWN_RANGES.try_with(|met| {
         let mut met = met.try_borrow_mut().ok()?;
-        let names = thread.session.foreign.ranges.category_names();
+        let names = thread.session.parts.foreign.ranges.category_names();
         if (met.session, met.category_names) != (thread.session.id, names) {
             met.begin(thread.session.id, names);
         }
@@ -361,13 +361,13 @@ fn look_up_domain(thread: &ThreadState, domain: Option<&str>) -> Option<u32> {
 #[inline(never)]
 fn look_up(thread: &ThreadState, domain: u32, category: u32, text: &str) -> Known {
     let (session, lookup) = (thread.session, &thread.lookup());
-    let cut = if session.foreign.ranges.whole_names { None } else { tails::cut(text) };
+    let cut = if session.parts.foreign.ranges.whole_names { None } else { tails::cut(text) };
     let name = cut.as_ref().map_or(text, |cut| &*cut.name);
     let mut known = thread.known();
     let label = known.run_time_label(lookup, domain, name).unwrap_or_else(|| session.other_label(domain));
     let category = match category {
         0 => 0,
-        number => match session.foreign.ranges.category(domain, number) {
+        number => match session.parts.foreign.ranges.category(domain, number) {
             CategoryName::Text(name) => known.category(lookup, Category::Text(&name)),
             CategoryName::Number(number) => known.category(lookup, Category::Number(number)),
         },
@@ -389,7 +389,7 @@ fn values_of(session: &Session, event: &Event<'_>, has_tail: bool) -> Option<(Ch
         return None;
     }
     let values = cut.map_or_else(Vec::new, |cut| cut.values);
-    let fields = values.into_iter().map(|(key, value)| (session.foreign.ranges.field_name(key), value)).collect();
+    let fields = values.into_iter().map(|(key, value)| (session.parts.foreign.ranges.field_name(key), value)).collect();
     let changing = Changing { color: event.color, payload: event.payload, ..Changing::default() };
     Some((changing, add_extended(session, fields, event.extended)))
 }
@@ -397,7 +397,7 @@ fn values_of(session: &Session, event: &Event<'_>, has_tail: bool) -> Option<(Ch
 /// Adds the data of the payload extension.
 fn add_extended(session: &Session, mut fields: Fields, extended: Extended<'_>) -> Fields {
     for field in extended.fields() {
-        let name = session.foreign.ranges.field_name(&field.name);
+        let name = session.parts.foreign.ranges.field_name(&field.name);
         match field.value {
             FieldValue::Signed(value) => fields.push(name, Value::Integer(value)),
             FieldValue::Unsigned(value) => fields.push(name, Value::Unsigned(value)),

@@ -61,7 +61,7 @@ impl Sink for Entry {
             Some(thread) => thread.note_call(correlation, graph, enqueues, |thread| waiting_node(thread, self.engine)),
             None => {
                 if let Some((strays, _)) = self.collecting.get().filter(|_| !forks::is_child()) {
-                    strays.note(&self.engine.session.note_room, correlation, graph, enqueues);
+                    strays.note(&self.engine.session.parts.note_room, correlation, graph, enqueues);
                 }
             }
         }

@@ -237,12 +237,12 @@ impl Collector {
         }));
         cupti.iter().for_each(|&(session, entry)| entry.open(&collector.strays, session));
         let session = collector.session;
-        session.note_room.allow(share(memory, shares.notes));
+        session.parts.note_room.allow(share(memory, shares.notes));
         session.set_collecting(true);
         let thread = crate::process::spawn("tracing-gpu", Box::new(|| collector.run()));
         match thread {
             Ok(thread) => {
-                session.note_room.wake(thread.thread().clone(), limits.launches / EARLY);
+                session.parts.note_room.wake(thread.thread().clone(), limits.launches / EARLY);
                 *collector.thread.lock() = Some(thread);
                 Ok(collector)
             }
@@ -289,7 +289,7 @@ impl Collector {
         let correlation = self.timed.launch();
         match self.engine.calling_thread() {
             Some(thread) => thread.note_call(correlation, false, true, |thread| waiting_node(thread, self.engine)),
-            None => self.strays.note(&self.session.note_room, correlation, false, true),
+            None => self.strays.note(&self.session.parts.note_room, correlation, false, true),
         }
         correlation
     }
@@ -311,7 +311,7 @@ impl Collector {
 
     /// One round. It always flushes, because the number of counting rounds decides when calls are forgotten.
     fn flush_and_collect(&'static self) {
-        self.session.note_room.begin_collecting(); // notes made during the flush may wait for the next round
+        self.session.parts.note_room.begin_collecting(); // notes made during the flush may wait for the next round
         self.sources.iter().for_each(|source| source.flush());
         self.collect();
     }
@@ -333,9 +333,9 @@ impl Collector {
             notes.iter().for_each(|(thread, note)| join.note(thread, &note));
             thread.give_back(notes);
         }
-        *dropped_notes += self.strays.take(notes, &self.session.note_room);
+        *dropped_notes += self.strays.take(notes, &self.session.parts.note_room);
         notes.iter().for_each(|(_, note)| join.note(0, &note));
-        self.strays.give_back(notes, &self.session.note_room);
+        self.strays.give_back(notes, &self.session.parts.note_room);
         self.session.with_names(|names| {
             parents.extend(names.catalog.nodes().iter().skip(parents.len()).map(|node| node.parent));
         });

@@ -67,7 +67,7 @@ impl<'a> Around<'a> {
     }
 
     fn room(&self) -> &'static NoteRoom {
-        &self.session.note_room
+        &self.session.parts.note_room
     }
 }
 
@@ -137,7 +137,7 @@ impl LaunchLog {
 
     /// Gives the log to a thread with this number.
     pub(crate) fn set_thread(&self, thread: u32, session: &Session) {
-        self.notes.set_thread(thread, &session.note_room);
+        self.notes.set_thread(thread, &session.parts.note_room);
     }
 
     /// Notes a call if no range is open, or if every open range, except perhaps the innermost, has a call already, and
@@ -303,7 +303,7 @@ impl LaunchLog {
                 Some(end) => Note::Ended { instance, end },
                 None => Note::Left { instance },
             };
-            self.notes.push_from_anywhere(&note, &session.note_room); // under the lock, in order of the ends
+            self.notes.push_from_anywhere(&note, &session.parts.note_room); // under the lock, in order of the ends
         }
     }
 

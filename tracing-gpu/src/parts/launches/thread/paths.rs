@@ -96,17 +96,17 @@ impl ThreadState {
     }
 
     pub(crate) fn note(&self, note: &Note) -> bool {
-        self.launches.notes.push(note, &self.session.note_room)
+        self.launches.notes.push(note, &self.session.parts.note_room)
     }
 
     /// Passes the new notes on. On any thread. Returns which notes were dropped since the last time.
     pub(crate) fn take_notes(&self, into: &mut Taken) -> Dropped {
-        self.launches.notes.take(into, &self.session.note_room)
+        self.launches.notes.take(into, &self.session.parts.note_room)
     }
 
     /// Returns the memory of notes that were read.
     pub(crate) fn give_back(&self, taken: &mut Taken) {
-        self.launches.notes.keep(taken.clear(&self.session.note_room));
+        self.launches.notes.keep(taken.clear(&self.session.parts.note_room));
     }
 }
 

@@ -1,7 +1,7 @@
 //! Events of an OpenACC runtime, through the profiling interface of the OpenACC specification.
 //!
 //! `abi` is the interface, `receive` takes the runtime's calls, `source` converts addresses to lines. The rows are a
-//! part of a thread's state (`thread/openacc.rs`).
+//! part of a thread's state (`parts/openacc/thread.rs`).
 
 mod abi;
 mod receive;

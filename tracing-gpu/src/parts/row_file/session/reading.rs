@@ -20,7 +20,7 @@ impl Names {
     fn read_label(&mut self, record: &mut Record<'_>) -> u32 {
         let has_domain = record.number() != 0;
         let domain = Some(record.text()).filter(|_| has_domain);
-        let domain = self.foreign_domains.number(domain.as_deref());
+        let domain = self.parts.foreign_domains.number(domain.as_deref());
         self.catalog.label(domain, &record.text())
     }
 }

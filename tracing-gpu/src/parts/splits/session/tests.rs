@@ -43,7 +43,7 @@ pub(crate) fn joined(names: &mut Names) -> (Joined, [u32; 2], [u32; 2]) {
     let node = |label| catalog.child(ROOT, RangeKey { label, category: 0, style: RangeStyle::PushPop });
     let nodes = labels.map(node);
     let values = [(2, Box::from("a")), (2, Box::from("b"))].into_iter().zip(labels).collect();
-    names.splits.row_or(8, || Split { plain, labels: values, nodes: 2, is_whole: true });
+    names.parts.splits.row_or(8, || Split { plain, labels: values, nodes: 2, is_whole: true });
     (names.join_splits(), nodes, labels)
 }
 

@@ -10,7 +10,7 @@ impl ThreadState {
     /// Path `on_stream`: opens a range of a span without values of its own, timed on `stream` if that is not 0.
     #[inline(never)]
     pub(crate) fn enter_on_stream(&self, span: u64, place: Place, stream: StreamId) {
-        let pair = if stream == 0 { None } else { stream::begin(&self.session.streams, stream) };
+        let pair = if stream == 0 { None } else { stream::begin(&self.session.parts.streams, stream) };
         // Without a reading of the processor time, which would count as time on the stream.
         let is_open =
             self.lacks_tool() && self.stack.is_under_top(place) && self.stack.push_near(span, place, read_counter());
@@ -53,7 +53,7 @@ impl ThreadState {
     /// Records the end of the range that has just left the top of the stack, if it is timed.
     #[inline(always)]
     pub(crate) fn end_pair(&self) {
-        if self.pairs.end_top(self.stack.depth(), &self.session.streams) {
+        if self.pairs.end_top(self.stack.depth(), &self.session.parts.streams) {
             self.left_pair();
         }
     }

@@ -169,7 +169,7 @@ impl Recorder {
     }
 
     fn run(&self) {
-        let Some(room) = &self.session.tape_room else { return };
+        let Some(room) = &self.session.parts.tape_room else { return };
         let asleep = Mutex::new(());
         while !self.stop.load(Relaxed) {
             let _elapsed = room.wake.wait_for(&mut asleep.lock(), PERIOD);
@@ -207,7 +207,7 @@ impl Recorder {
         for at in 0..count {
             write_records(state, &taken, at, &mut places, self.session);
             let Some(mut records) = taken.get_mut(at).map(take) else { continue };
-            self.session.tape_room.iter().for_each(|room| room.give_back(records.room()));
+            self.session.parts.tape_room.iter().for_each(|room| room.give_back(records.room()));
             if state.spare.len() < SPARE {
                 records.clear();
                 state.spare.push(records);
@@ -263,7 +263,7 @@ impl Recorder {
 
     fn stop(&self) {
         self.stop.store(true, Relaxed);
-        if let Some(room) = &self.session.tape_room {
+        if let Some(room) = &self.session.parts.tape_room {
             room.wake.notify_one();
         }
         if let Some(thread) = self.thread.lock().take() {
@@ -285,7 +285,7 @@ impl Recorder {
         let state = &mut *self.state.lock();
         let now = self.session.clock.now();
         state.moments.add(self.session.clock.anchor());
-        for call in self.session.calls.iter() {
+        for call in self.session.parts.calls.iter() {
             let Some((start, numbers, (thread, place))) = call.open_numbers() else { continue };
             let Some(home) = self.engine.thread_at(thread) else { continue };
             let Some(label) = home.identity(place).map(|identity| identity.key.label) else { continue };

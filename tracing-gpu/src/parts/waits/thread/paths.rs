@@ -32,10 +32,10 @@ impl ThreadState {
         }
         let top = self.stack.top().map(Frame::place).filter(|place| place.is_called());
         let call = top.and(self.stack.depth().checked_sub(1));
-        let call = call.and_then(|top| self.session.calls.get(self.stack.call_of(top)));
+        let call = call.and_then(|top| self.session.parts.calls.get(self.stack.call_of(top)));
         let span = Creditor { label, codes: call.map_or_else(Codes::default, Call::codes) };
         // The innermost call need not be the followed one: a handler wakes inside of the request that is followed.
-        let mut calls = self.stack.calls().filter_map(|call| self.session.calls.get(call));
+        let mut calls = self.stack.calls().filter_map(|call| self.session.parts.calls.get(call));
         let held_up_by = calls.find_map(Call::held_up_by);
         let mut owed = held_up_by.map_or_else(|| Owed::to(span, now), |held_up_by| held_up_by.of_waiter(span, now));
         owed.session = self.session.id;
@@ -69,7 +69,7 @@ impl ThreadState {
     /// first looks for what ended the wait.
     #[inline(always)]
     pub(crate) fn start_after_wait(&self, place: Place, call: &Call, now: Ticks) -> Ticks {
-        if !self.has_endings.load(Relaxed) && self.session.endings.are_asked_for() {
+        if !self.has_endings.load(Relaxed) && self.session.parts.endings.are_asked_for() {
             self.make_endings();
         }
         let waited = call.waited(now);
@@ -85,7 +85,7 @@ impl ThreadState {
     #[cold]
     #[inline(never)]
     fn make_endings(&self) {
-        if self.session.endings.make(self.index).is_some() {
+        if self.session.parts.endings.make(self.index).is_some() {
             self.has_endings.store(true, Relaxed);
         }
     }
@@ -107,7 +107,12 @@ impl ThreadState {
                 let waiter = Creditor { label: identity.key.label, codes: call.codes() };
                 let mainly = followed.waits.add(waiter.label, since, &owed);
                 let is_own = mainly == Some(waiter.label);
-                followed.values.add(waiter, (since, is_own), &owed, (&self.session.values, self.thresholds.long_wait));
+                followed.values.add(
+                    waiter,
+                    (since, is_own),
+                    &owed,
+                    (&self.session.parts.values, self.thresholds.long_wait),
+                );
                 self.record_wait(call, since, &owed, false);
             }
         }
@@ -140,10 +145,10 @@ impl ThreadState {
         if is_following() {
             return;
         }
-        let Some(endings) = self.session.endings.make(self.index) else { return };
+        let Some(endings) = self.session.parts.endings.make(self.index) else { return };
         let outermost = self.stack.at(0).map_or(place, |(outermost, _)| outermost);
         let task = match self.stack.at(0) {
-            Some((outermost, _)) if outermost.is_called() => self.session.calls.get(self.stack.call_of(0)),
+            Some((outermost, _)) if outermost.is_called() => self.session.parts.calls.get(self.stack.call_of(0)),
             Some(_) => None,
             None => Some(call),
         };
@@ -151,12 +156,14 @@ impl ThreadState {
             task.zip(self.identity(outermost)).map(|(task, identity)| Task {
                 label: identity.key.label,
                 codes: task.codes(),
-                values: &self.session.values,
+                values: &self.session.parts.values,
             })
         };
         let is_paused = self.waits.coincidences.get().is_some_and(|all| all.pause(false).passes_over(now, waited));
         let went_on = match is_paused {
-            true => self.identity(place).and_then(|identity| self.session.endings.unit.mark(identity.key.label, now)),
+            true => {
+                self.identity(place).and_then(|identity| self.session.parts.endings.unit.mark(identity.key.label, now))
+            }
             false => self.look(place, now, waited, Waiter::Call(self.held_by(now, waited), who())),
         };
         endings.begin(task.map_or(went_on, |task| task.went_on(waited, went_on)));
@@ -179,7 +186,7 @@ impl ThreadState {
     #[cold]
     #[inline(never)]
     pub(crate) fn infer_ended(&self, ended: &Ended, waited: u64, below: usize, call: CallId) {
-        let Some(endings) = self.session.endings.make(self.index) else { return };
+        let Some(endings) = self.session.parts.endings.make(self.index) else { return };
         let end = ended.end();
         let went_on = match call {
             0 => self.look(ended.place, end, waited, Waiter::Thread(endings, None)),
@@ -203,11 +210,11 @@ impl ThreadState {
                 Some((outermost, _)) => (outermost, if outermost.is_called() { self.stack.call_of(0) } else { 0 }),
                 None => (place, call),
             };
-            let codes = self.session.calls.get(task).map(Call::codes);
+            let codes = self.session.parts.calls.get(task).map(Call::codes);
             let task = self.identity(outermost).map(|identity| identity.key.label).zip(codes);
             coincidences.look_later(PollWait { waiter, time: [since, end], task });
         }
-        self.session.endings.unit.mark(waiter, end)
+        self.session.parts.endings.unit.mark(waiter, end)
     }
 
     #[inline]
@@ -227,14 +234,14 @@ impl ThreadState {
     fn look(&self, place: Place, now: Ticks, waited: u64, waiter: Waiter<'_>) -> Option<Mark> {
         let (session, label) = (self.session, self.identity(place)?.key.label);
         let coincidences = self.waits.coincidences.get_or_init(Box::default);
-        coincidences.look((&session.endings, &session.clock), (label, waiter), [now.saturating_sub(waited), now])
+        coincidences.look((&session.parts.endings, &session.clock), (label, waiter), [now.saturating_sub(waited), now])
     }
 
     /// The second look at the ranges that ended around the end of this thread's last wait, if it is due.
     #[cold]
     #[inline(never)]
     pub(crate) fn look_again(&self, now: Ticks) {
-        let (endings, values) = ((&self.session.endings, &self.session.clock), &self.session.values);
+        let (endings, values) = ((&self.session.parts.endings, &self.session.clock), &self.session.parts.values);
         let due = self.waits.coincidences.get().filter(|all| all.is_due(now)).zip(endings.0.of(self.index));
         if let Some((all, own)) = due {
             match all.take_of_poll(&self.session.clock) {
@@ -251,7 +258,7 @@ impl ThreadState {
     /// Notes the end of a range, with `below` ranges below it and `off` ticks off the CPU: a wait may have been for it.
     #[inline]
     pub(crate) fn note_end(&self, ended: Ended, call: CallId, below: usize, off: u64) {
-        if below == 0 && self.session.endings.are_asked_for() {
+        if below == 0 && self.session.parts.endings.are_asked_for() {
             self.note_asked_end(ended, call, off);
         }
     }
@@ -259,11 +266,11 @@ impl ThreadState {
     #[inline(never)]
     fn note_asked_end(&self, ended: Ended, call: CallId, off: u64) {
         let Some(label) = self.identity(ended.place).map(|identity| identity.key.label) else { return };
-        let unit = self.session.endings.unit;
-        let endings = &self.session.endings;
+        let unit = self.session.parts.endings.unit;
+        let endings = &self.session.parts.endings;
         let endings = if call == 0 { endings.make(self.index) } else { endings.of(self.index) };
         let Some(endings) = endings else { return };
-        let call = self.session.calls.get(call);
+        let call = self.session.parts.calls.get(call);
         let (begun, codes) = call.map_or((ended.entered, Codes::default()), |call| (call.created(), call.codes()));
         let end = ended.end();
         self.waits.add_run(&ended);

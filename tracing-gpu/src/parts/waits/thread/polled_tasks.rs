@@ -12,7 +12,7 @@ use crate::thread::state::ThreadState;
 impl ThreadState {
     /// Notes that a task of tokio is woken on this thread.
     pub(crate) fn wake_task(&self, task: u64) {
-        self.session.task_wakes.wake(task, self.session.clock.now());
+        self.session.parts.task_wakes.wake(task, self.session.clock.now());
     }
 
     /// Notes the entry of a hidden span. If a task has that span, the task is polled. A task that was not woken, as at
@@ -20,7 +20,7 @@ impl ThreadState {
     #[cold]
     #[inline(never)]
     pub(crate) fn poll_task(&self, span: u64) {
-        let woken = self.session.task_wakes.poll(span);
+        let woken = self.session.parts.task_wakes.poll(span);
         if woken.is_none() && self.stack.outermost_called().is_some() {
             return;
         }
@@ -48,7 +48,7 @@ impl ThreadState {
     /// The value of [`woken`](Self::woken) for a future without `follow`.
     pub(crate) fn without_follow(&self) -> Ticks {
         let is_in_task = || self.waits.followed.get().is_some_and(|followed| !followed.tasks.lock().is_empty());
-        if self.session.task_wakes.any() && is_in_task() { BY_TASK } else { 0 }
+        if self.session.parts.task_wakes.any() && is_in_task() { BY_TASK } else { 0 }
     }
 
     /// Notes the entry of a call in a task. If `tells`, returns how long the call was ready, as far as the wakes of its
@@ -58,12 +58,12 @@ impl ThreadState {
     #[inline(never)]
     pub(crate) fn enter_in_task(&self, call: &Call, tells: bool) -> u64 {
         let (session, range) = (self.session, self.stack.depth().saturating_sub(1));
-        let Some(followed) = self.waits.followed.get().filter(|_| session.task_wakes.any()) else { return 0 };
+        let Some(followed) = self.waits.followed.get().filter(|_| session.parts.task_wakes.any()) else { return 0 };
         let tasks = &mut *followed.tasks.lock();
         let Some(task) = tasks.last_mut() else { return 0 };
-        task.enter(range, self.stack.call_of(range), &session.calls);
+        task.enter(range, self.stack.call_of(range), &session.parts.calls);
         let woken = task.woken.filter(|_| tells && call.entries() > 1 && call.exited() < task.polled);
-        let mut around = self.stack.calls().filter_map(|id| session.calls.get(id));
+        let mut around = self.stack.calls().filter_map(|id| session.parts.calls.get(id));
         let woken = woken.filter(|_| !around.any(Call::is_joined));
         woken.and_then(|woken| call.was_woken(woken)).unwrap_or(0)
     }

@@ -303,9 +303,9 @@ fn threads_pass_free_calls_on() {
 #[test]
 fn a_new_window_counts_what_is_not_followed_from_0_again() {
     let session = crate::session::Session::new_inert();
-    session.calls.over_limit.store(3, Relaxed);
+    session.parts.calls.over_limit.store(3, Relaxed);
     session.forget_losses();
-    assert_eq!(session.calls.over_limit(), 0);
+    assert_eq!(session.parts.calls.over_limit(), 0);
 }
 
 /// What is concluded of a call from its entries.

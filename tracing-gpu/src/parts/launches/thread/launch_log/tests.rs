@@ -124,7 +124,7 @@ fn engine_of(collecting: bool, nvtx: bool, domain: crate::Domain) -> &'static En
         limits: Limits { nodes: 100, run_time_names: 100 },
         ..SessionOptions::default()
     })));
-    engine.session.note_room.allow(ROOM);
+    engine.session.parts.note_room.allow(ROOM);
     engine.session.set_collecting(collecting);
     engine
 }
@@ -219,7 +219,7 @@ fn no_two_instances_have_one_number() {
     const INSTANCES: u64 = 2 * super::NUMBERS + 10;
     let (listener, mut taken, mut numbers) = (Listener::new(true), Taken::default(), std::collections::HashSet::new());
     let engine = listener.engine;
-    engine.session.note_room.allow(1 << 22);
+    engine.session.parts.note_room.allow(1 << 22);
     let program = || (0..INSTANCES).for_each(|_| info_span!("work").in_scope(|| call(engine, 1)));
     std::thread::scope(|scope| {
         (0..2).for_each(|_| _ = scope.spawn(|| listener.run(program)));
