@@ -47,6 +47,14 @@ mod parts {
             pub(crate) mod notes;
         }
     }
+    pub(crate) mod values {
+        pub(crate) mod span {
+            pub(crate) mod values {
+                #[derive(Debug)]
+                pub(crate) struct SpanValues;
+            }
+        }
+    }
 }
 #[path = "../../../tracing-gpu/src/record.rs"]
 #[allow(dead_code)]
@@ -61,12 +69,6 @@ mod session {
 
     #[derive(Clone, Copy, Debug)]
     pub(crate) struct NvtxRange;
-}
-mod span {
-    pub(crate) mod values {
-        #[derive(Debug)]
-        pub(crate) struct SpanValues;
-    }
 }
 #[path = "../../../tracing-gpu/src/thread"]
 #[allow(dead_code)]

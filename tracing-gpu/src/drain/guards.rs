@@ -7,11 +7,11 @@ use range_model::stats::{Keyed, Lean, order};
 use range_model::{Note, RangeStyle};
 
 use crate::parts::splits::session::Joined;
+use crate::parts::values::span::misread::place_of;
 use crate::record::RangeKey;
 use crate::session::Session;
 use crate::session::catalog::{Catalog, ROOT};
 use crate::session::misnested::Misnested;
-use crate::span::misread::place_of;
 use crate::thread::state::ThreadState;
 
 /// The largest number of call sites with a note.

@@ -18,4 +18,5 @@ pub(crate) mod session;
 pub(crate) mod splits;
 pub(crate) mod streams;
 pub(crate) mod timeline;
+pub(crate) mod values;
 pub(crate) mod waits;

@@ -14,13 +14,13 @@ use super::rows::{CallRows, Rows};
 use crate::own_stack::on_own_stack;
 use crate::parts::calls::thread::call_row::CallRow;
 use crate::parts::row_file::thread::{call_rows_in_file, rows_in_file};
+use crate::parts::values::span::misread::Misread;
+use crate::parts::values::span::values::{Category, KNOWN_NAMES};
 use crate::record::{CallIdentity, Place, RangeKey};
 use crate::session::Session;
 use crate::session::catalog::CategoryName;
 use crate::session::front_end::crate_of;
-use crate::span::misread::Misread;
 use crate::span::site::{Site, site_key};
-use crate::span::values::{Category, KNOWN_NAMES};
 use range_model::RangeStyle;
 
 /// Sources for cache misses: the thread's session, which may call a tool, and the thread's own rows.

@@ -11,8 +11,8 @@ use parking_lot::Mutex;
 use tracing_core::span::Id;
 
 use crate::chunked::Chunked;
+use crate::parts::values::span::values::SpanValues;
 use crate::record::{CallId, Place, StreamId};
-use crate::span::values::SpanValues;
 use crate::sync::{AtomicU32, AtomicU64};
 
 const SLOT_BITS: u32 = 24;

@@ -30,11 +30,11 @@ use crate::parts::openacc::thread::OpenAccLog;
 use crate::parts::streams::thread::open_pairs::OpenPairs;
 use crate::parts::timeline::thread::numbers::Numbers;
 use crate::parts::timeline::thread::tape::{Record, Tape};
+use crate::parts::values::span::values::SpanValues;
 use crate::parts::waits::thread::thread_waits::ThreadWaits;
 use crate::record::{CallId, Ended, OnCpu, Place, RangeKey};
 use crate::session::{NvtxRange, Session};
 use crate::span::site::Site;
-use crate::span::values::SpanValues;
 use crate::thresholds::Thresholds;
 
 mod entries;

@@ -7,12 +7,13 @@ use tracing_subscriber::filter::Filtered;
 use tracing_subscriber::layer::{Context, Filter, Layer};
 use tracing_subscriber::registry::{LookupSpan, SpanRef};
 
-use super::{Beside, EnteredSpan, Home, own_values};
+use super::{Beside, EnteredSpan, Home};
 use crate::parts::calls::session::Call;
 use crate::parts::timeline::thread::numbers::Created;
+use crate::parts::values::span::values::SpanValues;
+use crate::parts::values::tier as own_values;
 use crate::record::{CallId, Place, StreamId};
 use crate::session::catalog::ROOT;
-use crate::span::values::SpanValues;
 use crate::thread::engine::Engine;
 use crate::thread::state::ThreadState;
 use range_model::stats::Lean;

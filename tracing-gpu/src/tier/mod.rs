@@ -4,7 +4,6 @@
 //! once, and compiled for each of them. The paths and their conditions: [`engine`](crate::thread::engine).
 
 pub(crate) mod layer;
-pub(crate) mod own_values;
 pub(crate) mod subscriber;
 #[cfg(feature = "server")]
 pub mod tower;
@@ -15,9 +14,9 @@ use tracing_core::{Event, Metadata, span};
 
 use crate::parts::streams::device as stream;
 use crate::parts::timeline::thread::numbers::{Created, NewSpan};
+use crate::parts::values::span::values::SpanValues;
 use crate::record::{CallId, Place, StreamId, Unnamed};
 use crate::session::catalog::ROOT;
-use crate::span::values::SpanValues;
 use crate::thread::engine::Engine;
 use crate::thread::row::Row;
 use crate::thread::state::{CountingExit, ThreadState};
@@ -184,7 +183,7 @@ fn create_called<H: Home>(
     match thread.begin_call(place, Some(thread.stack.innermost_call()), new) {
         0 => home.keep(engine, thread, given, place, Beside::Nothing),
         call => {
-            own_values::code(thread, place, call, attributes);
+            crate::parts::values::tier::code(thread, place, call, attributes);
             home.keep(engine, thread, given, place.with_call(), Beside::Call(call))
         }
     }
@@ -214,7 +213,8 @@ fn new_span_general<H: Home>(
         };
         let place = thread.child(parent, attributes.metadata());
         let is_split = place.is_unnamed(Unnamed::Split);
-        let (place, is_named) = if is_split { own_values::split(thread, parent, attributes) } else { (place, false) };
+        let (place, is_named) =
+            if is_split { crate::parts::values::tier::split(thread, parent, attributes) } else { (place, false) };
         if place.is_none() {
             new = NewSpan { parent: new.parent, ..NewSpan::default() };
             return home.keep(engine, thread, given, Place::hidden(parent), Beside::Nothing);
@@ -225,7 +225,7 @@ fn new_span_general<H: Home>(
             Some(parent) => Some(home.call(engine, thread, parent.into_u64())),
         };
         if place.has_own_values() {
-            let values = own_values::create(thread, parent, (above, &new), attributes);
+            let values = crate::parts::values::tier::create(thread, parent, (above, &new), attributes);
             let place = Place::new(values.node, 0).under(parent).with_own_values();
             home.keep(engine, thread, given, place, Beside::Values(values))
         } else {
@@ -234,7 +234,7 @@ fn new_span_general<H: Home>(
                 0 if is_named => home.keep(engine, thread, given, place, Beside::Named),
                 0 => home.keep(engine, thread, given, place, Beside::Nothing),
                 call => {
-                    own_values::code(thread, place, call, attributes);
+                    crate::parts::values::tier::code(thread, place, call, attributes);
                     home.keep(engine, thread, given, place.with_call(), Beside::Call(call))
                 }
             }
@@ -426,7 +426,7 @@ fn exit_general<H: Home>(engine: &'static Engine, home: &H, id: u64) {
 fn record<H: Home>(engine: &'static Engine, home: &H, id: u64, record: &span::Record<'_>) {
     let Some(thread) = engine.thread() else { return };
     if let Some(values) = home.values(engine, id) {
-        own_values::record(thread, &values, record);
+        crate::parts::values::tier::record(thread, &values, record);
     }
     if thread.is_taped
         && let Some(created) = home.created(engine, thread, id)

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use tracing_core::{Dispatch, Event, Interest, Metadata, Subscriber, span};
 
-use super::{Beside, EnteredSpan, Home, own_values};
+use super::{Beside, EnteredSpan, Home};
 use crate::parts::timeline::thread::numbers::Created;
+use crate::parts::values::span::values::SpanValues;
+use crate::parts::values::tier as own_values;
 use crate::record::{CallId, Place, StreamId};
 use crate::session::catalog::ROOT;
-use crate::span::values::SpanValues;
 use crate::thread::engine::Engine;
 use crate::thread::slab::{Closed, SpanRef, untracked};
 use crate::thread::state::ThreadState;

@@ -3,9 +3,9 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use crate::clock::Ticks;
+use crate::parts::values::span::fields::Fields;
+use crate::parts::values::span::values::Changing;
 use crate::record::{Place, RangeKey};
-use crate::span::fields::Fields;
-use crate::span::values::Changing;
 use crate::thread::stack::NO_SPAN;
 use crate::thread::state::ThreadState;
 

@@ -16,9 +16,9 @@ use tracing_core::Metadata;
 
 use crate::parts::session::OfNames;
 use crate::parts::splits::session::split::Split;
+use crate::parts::values::span::values::KNOWN_NAMES;
 use crate::session::{Names, Session};
 use crate::span::site::site_key;
-use crate::span::values::KNOWN_NAMES;
 
 /// The largest number of values of a call site that have rows of their own.
 const MOST_VALUES: usize = 32;

@@ -7,8 +7,8 @@ use tracing_core::field::{Field, Visit};
 use tracing_core::{Event, Level};
 
 use crate::parts::timeline::thread::tape::Record;
+use crate::parts::values::span::fields::Fields;
 use crate::session::Session;
-use crate::span::fields::Fields;
 use crate::thread::state::ThreadState;
 use range_model::timeline::Value;
 

@@ -7,9 +7,9 @@ use crate::clock::{Ticks, read_counter};
 use crate::parts::calls::session::{Call, LastExit};
 use crate::parts::streams::device::{self as stream, StartedPair};
 use crate::parts::timeline::thread::numbers::Created;
+use crate::parts::values::span::fields::Fields;
+use crate::parts::values::span::values::{Changing, SpanValues};
 use crate::record::{CallId, Place, RangeKey, StreamId};
-use crate::span::fields::Fields;
-use crate::span::values::{Changing, SpanValues};
 
 /// Entries. Places belong to this thread.
 impl ThreadState {

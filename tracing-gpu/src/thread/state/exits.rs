@@ -6,9 +6,9 @@ use super::{CountingExit, FindValues, TOLD, ThreadState};
 
 use crate::clock::{Ticks, read_counter};
 use crate::parts::cpu_time::thread::Clocks;
+use crate::parts::values::span::fields::Fields;
 use crate::record::{CallId, Ended, OnCpu, Place};
 use crate::session::NvtxRange;
-use crate::span::fields::Fields;
 use crate::span::site::site_key;
 use crate::thread::stack::Ranges;
 

@@ -16,14 +16,14 @@ use crate::parts::foreign::session::FOREIGN;
 use crate::parts::foreign::session::ranges::Started;
 use crate::parts::timeline::recorder::value_of;
 use crate::parts::timeline::thread::tape::Record;
+use crate::parts::values::span::fields::Fields;
+use crate::parts::values::span::values::{Category, Changing, Lifetime};
+use crate::parts::values::tier as own_values;
 use crate::record::RangeKey;
 use crate::session::Session;
 use crate::session::catalog::CategoryName;
-use crate::span::fields::Fields;
-use crate::span::values::{Category, Changing, Lifetime};
 use crate::thread::engine::Engine;
 use crate::thread::state::ThreadState;
-use crate::tier::own_values;
 
 /// Receives the NVTX calls of a process and measures their ranges: see
 /// [`Profiler::nvtx_tool`](crate::Profiler::nvtx_tool).

@@ -4,7 +4,7 @@ use nvtx_rs::{Color, Payload};
 use range_model::stats::{Keyed, order};
 
 use crate::clock::Ticks;
-use crate::span::fields::Fields;
+use crate::parts::values::span::fields::Fields;
 
 /// The largest number of remembered ranges of each kind. Beyond it, the earliest ones are forgotten: their threads may
 /// have ended.

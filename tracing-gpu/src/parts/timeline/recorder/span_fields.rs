@@ -14,9 +14,9 @@ use range_model::timeline::Value;
 use crate::clock::Ticks;
 use crate::parts::timeline::thread::raw_fields;
 use crate::parts::timeline::thread::tape::FieldsRecord;
+use crate::parts::values::span::fields::Fields;
 use crate::record::RangeNumbers;
 use crate::session::Session;
-use crate::span::fields::Fields;
 
 /// The names of a call site's fields, if they are shown.
 type Names = Arc<[Option<&'static str>]>;

@@ -7,11 +7,11 @@ use crate::clock::{Ticks, read_counter};
 use crate::parts::calls::session::{Call, EndedCall};
 use crate::parts::timeline::thread::numbers::{Created, NewSpan, Numbers};
 use crate::parts::timeline::thread::tape::{CallRecord, RangeRecord, Record, WaitRecord};
+use crate::parts::values::span::fields::Fields;
+use crate::parts::values::span::values::Changing;
 use crate::parts::waits::session::owed::Owed;
 use crate::record::{Ended, OnCpu, Place, RangeKey, RangeNumbers};
-use crate::span::fields::Fields;
 use crate::span::site::site_key;
-use crate::span::values::Changing;
 use crate::thread::state::ThreadState;
 
 impl ThreadState {

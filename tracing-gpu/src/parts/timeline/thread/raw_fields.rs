@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use tracing_core::field::{Field, Visit};
 
 use crate::page::Line;
-use crate::span::fields::Fields;
+use crate::parts::values::span::fields::Fields;
 use range_model::timeline::Value;
 
 const INTEGER: u64 = 0;

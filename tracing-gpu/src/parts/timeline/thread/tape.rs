@@ -17,9 +17,9 @@ use super::raw_fields::{LINE, SpareWords, Words};
 use crate::clock::Ticks;
 use crate::page::{Cursor, Line, PAGE, Page};
 use crate::parts::timeline::session::TapeRoom;
+use crate::parts::values::span::fields::{Fields, FieldsAt};
+use crate::parts::values::span::values::Changing;
 use crate::record::{OnCpu, RangeKey, RangeNumbers};
-use crate::span::fields::{Fields, FieldsAt};
-use crate::span::values::Changing;
 use range_model::RangeStyle;
 use range_model::timeline::{Link, Value};
 

@@ -7,7 +7,7 @@ use once_cell::race::OnceBox;
 
 use crate::chunked::Chunked;
 use crate::clock::{Clock, Ticks};
-use crate::span::codes::{Codes, FIELDS};
+use crate::parts::values::span::codes::{Codes, FIELDS};
 
 /// Endings that are kept of each thread.
 const KEPT: usize = 64;

@@ -6,7 +6,7 @@
 //! no span. A call that waits for one does so of its own: what waits for that call meanwhile waits for it.
 
 use crate::clock::Ticks;
-use crate::span::codes::{Codes, FIELDS};
+use crate::parts::values::span::codes::{Codes, FIELDS};
 
 /// Stands for a waker outside of any span, in place of a label.
 pub(crate) const NOBODY: u32 = u32::MAX;

@@ -21,9 +21,9 @@ use parking_lot::Mutex;
 use range_model::stats::{Keyed, Lean, order};
 
 use crate::clock::{Clock, Ticks};
+use crate::parts::values::span::codes::Codes;
 use crate::parts::waits::session::asked_values::AskedValues;
 use crate::parts::waits::session::endings::{AllEndings, Endings, Last, Mark, Unit};
-use crate::span::codes::Codes;
 
 /// How soon a wait ends after what ended it: 0.2 ms; 1.6 ms, on a machine that is too busy to go on at once; and
 /// 6.4 ms, where what was let go has a way to go, as a connection that its pool asks whether it is alive. From [`LATE`]

@@ -4,13 +4,13 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use crate::clock::{Moment, Ticks};
 use crate::parts::calls::session::{Call, LastExit};
+use crate::parts::values::span::codes::Codes;
 use crate::parts::waits::session::endings::Mark;
 use crate::parts::waits::session::owed::{Creditor, NOBODY, Owed};
 use crate::parts::waits::thread::coincidence;
 use crate::parts::waits::thread::coincidence::{PollWait, Task, Waiter};
 use crate::parts::waits::thread::woken::{BY_TASK, NOT_WOKEN, is_following};
 use crate::record::{CallId, Ended, Place};
-use crate::span::codes::Codes;
 use crate::thread::stack::Frame;
 use crate::thread::state::ThreadState;
 

@@ -12,12 +12,12 @@ use crate::parts::batches::session::ClosedSpan;
 use crate::parts::calls::session::{Call, EndedCall};
 use crate::parts::timeline::thread::numbers::NewSpan;
 use crate::parts::timeline::thread::tape::{RangeRecord, Record};
+use crate::parts::values::span::codes::CodeReader;
+use crate::parts::values::span::fields::Fields;
+use crate::parts::values::span::values::{Changing, FieldValues, Lifetime, SpanValues};
 use crate::parts::waits::thread::coincidence::Read;
 use crate::record::{CallId, Ended, LinkedId, Place, RangeKey};
 use crate::session::catalog::ROOT;
-use crate::span::codes::CodeReader;
-use crate::span::fields::Fields;
-use crate::span::values::{Changing, FieldValues, Lifetime, SpanValues};
 use crate::thread::engine::Engine;
 use crate::thread::state::ThreadState;
 use range_model::RangeStyle;
@@ -25,7 +25,7 @@ use range_model::RangeStyle;
 /// Reads the fields of a new span and counts its creation. `parent` is its parent node, `above` its parent call, as for
 /// [`begin_call`](ThreadState::begin_call).
 #[inline(never)]
-pub(super) fn create(
+pub(crate) fn create(
     thread: &ThreadState,
     parent: u32,
     (above, new): (Option<CallId>, &NewSpan),
@@ -71,7 +71,7 @@ pub(super) fn create(
 
 /// Reads the values of a new call, where calls of its name waited for each other.
 #[inline]
-pub(super) fn code(thread: &ThreadState, place: Place, call: CallId, attributes: &span::Attributes<'_>) {
+pub(crate) fn code(thread: &ThreadState, place: Place, call: CallId, attributes: &span::Attributes<'_>) {
     if thread.session.parts.values.are_asked() && !attributes.metadata().fields().is_empty() {
         code_asked(thread, place, call, attributes);
     }
@@ -102,7 +102,7 @@ fn code_asked(thread: &ThreadState, place: Place, call: CallId, attributes: &spa
 /// The place of a new span without values of its own whose name may come from a known field, and whether it does. If
 /// the call site is whole, or its first spans have no value at creation, later spans take the fast paths.
 #[inline(never)]
-pub(super) fn split(thread: &ThreadState, parent: u32, attributes: &span::Attributes<'_>) -> (Place, bool) {
+pub(crate) fn split(thread: &ThreadState, parent: u32, attributes: &span::Attributes<'_>) -> (Place, bool) {
     let (session, lookup, metadata) = (thread.session, &thread.lookup(), attributes.metadata());
     let mut known = thread.known();
     let mut read = FieldValues::new(known.scratch(), &session.fields);
@@ -127,7 +127,7 @@ pub(super) fn split(thread: &ThreadState, parent: u32, attributes: &span::Attrib
 }
 
 /// Stores the fields of a `record`.
-pub(super) fn record(thread: &ThreadState, values: &SpanValues, record: &span::Record<'_>) {
+pub(crate) fn record(thread: &ThreadState, values: &SpanValues, record: &span::Record<'_>) {
     let (session, lookup) = (thread.session, &thread.lookup());
     let mut known = thread.known();
     let mut read = FieldValues::new(known.scratch(), &session.fields);
@@ -169,7 +169,7 @@ fn begin_lifetime(thread: &ThreadState, values: &SpanValues, new: &NewSpan) {
 /// The span of a call has closed. Without a thread the call cannot be counted, which is noted. After the finish nothing
 /// changes.
 #[inline(never)]
-pub(super) fn close_call(engine: &'static Engine, thread: Option<&ThreadState>, call: CallId) {
+pub(crate) fn close_call(engine: &'static Engine, thread: Option<&ThreadState>, call: CallId) {
     let session = &engine.session;
     if !session.is_running() {
         return;
@@ -232,7 +232,7 @@ fn count_served(engine: &'static Engine, thread: Option<&ThreadState>, linked: L
 
 /// Ends the start/end range of a closed span, if it has one. Without a thread it cannot be measured, which is noted.
 /// After the finish nothing changes.
-pub(super) fn close(engine: &'static Engine, thread: Option<&ThreadState>, values: &SpanValues) {
+pub(crate) fn close(engine: &'static Engine, thread: Option<&ThreadState>, values: &SpanValues) {
     if thread.is_none() && !engine.session.is_running() {
         return;
     }
