@@ -6,6 +6,7 @@
 //!
 //! It imports the threads' state, the session, the streams and the collector. Nothing below calls it.
 
+pub(crate) mod blocked;
 pub(crate) mod cursor;
 mod guards;
 pub(crate) mod names;
@@ -13,7 +14,6 @@ pub(crate) mod part;
 pub(crate) mod ranges;
 mod recursion;
 pub(crate) mod rows;
-pub(crate) mod threads;
 pub(crate) mod times;
 pub(crate) mod totals;
 pub(crate) mod tree;
@@ -25,9 +25,7 @@ use range_model::stats::{Keyed, Lean};
 use range_model::{Losses, Note, OpenRange, RangeStats, RangeStyle, Summary, TreeNode};
 
 use crate::clock::Ticks;
-use crate::parts::launches::collector::Collector;
 use crate::parts::launches::thread::lifetimes::OpenLifetimes;
-use crate::parts::off_cpu::sampler::Sampler;
 #[cfg(all(target_os = "linux", feature = "command"))]
 pub use crate::parts::row_file::drain::{RowFileSummary, read_row_file};
 use crate::session::{Names, Session};
@@ -60,55 +58,18 @@ pub(crate) struct End {
     pub(crate) patience: Option<Duration>,
 }
 
-/// The parts of this run. Their notes stand in this order.
-fn parts(
-    session: &'static Session,
-    collector: Option<&'static Collector>,
-    sampler: Option<&'static Sampler>,
-    patience: Option<Duration>,
-) -> Vec<Box<dyn Part>> {
-    let mut parts: Vec<Box<dyn Part>> = vec![
-        Box::new(crate::parts::calls::drain::Calls::default()),
-        Box::new(crate::parts::waits::drain::Waits::default()),
-    ];
-    #[cfg(feature = "cuda")]
-    {
-        if session.parts.gpu {
-            parts.push(Box::new(crate::parts::streams::drain::Streams::new(session, patience)));
-        }
-        if let Some(collector) = collector {
-            parts.push(Box::new(crate::parts::launches::drain::Gpu::new(collector, session)));
-            parts.push(Box::new(crate::parts::launches::drain::helpers::Helpers));
-        }
-    }
-    #[cfg(not(feature = "cuda"))]
-    let _there_is_no_gpu = (session, collector, patience);
-    #[cfg(feature = "injection")]
-    {
-        parts.push(Box::new(crate::parts::openacc::drain::OpenAcc));
-        parts.push(Box::new(crate::parts::foreign::drain::Foreign));
-    }
-    if let Some(sampler) = sampler {
-        parts.push(Box::new(crate::parts::off_cpu::drain::OffCpu(sampler)));
-    }
-    parts
-}
-
 /// All measurements so far in the current window, or in the last one; with a cursor, what came since its last reading.
 ///
-/// `asked` are additional quantiles.
+/// `parts` add what they measure; their notes stand in this order. `asked` are additional quantiles.
 #[inline(never)]
 pub(crate) fn summarise(
     engine: &'static Engine,
-    collector: Option<&'static Collector>,
-    sampler: Option<&'static Sampler>,
+    mut parts: Vec<Box<dyn Part>>,
     end: Option<&End>,
     cursor: Option<&mut Cursor>,
     asked: &[f64],
 ) -> Summary {
     let session = &engine.session;
-    let patience = if cursor.is_some() { Some(Duration::ZERO) } else { end.and_then(|end| end.patience) };
-    let mut parts = parts(session, collector, sampler, patience);
     let rate = session.clock.calibrate();
     // A thread that begins a window clears its rows one after another.
     let _same_window = session.gate.hold();
@@ -149,7 +110,7 @@ pub(crate) fn summarise(
     let threads = rows.by_thread();
     let mut nodes = node_totals(&rows.all, &threads, names, &folded, !asked.is_empty());
     parts.iter_mut().for_each(|part| part.count(&mut nodes, names));
-    crate::parts::waits::drain::blocked::add_blocked(names.catalog.nodes(), &mut nodes, &threads);
+    blocked::add_blocked(names.catalog.nodes(), &mut nodes, &threads);
 
     let mut summary = Summary::default();
     summary.elapsed_ns = rate.ns(u128::from(now.saturating_sub(from)));
@@ -165,9 +126,6 @@ pub(crate) fn summarise(
     summary.losses.nodes_over_limit = spans_in_more(&rows.all, names);
     summary.losses.recursive_rows = recursive_rows(&nodes.totals, names);
     summary.losses.rows_without_median = count(summary.ranges.iter().filter(|row| row.times.median_ns.is_none()));
-    // An instance counts in one window with all of its time, which may have begun before.
-    summary.outside_ns = (!reader.is_part() && threads::all_is_known(session, &nodes, &summary.losses))
-        .then(|| rate.ns(threads::outside(now.saturating_sub(window), &rows.all, &nodes.calls)));
     let (joined, nodes, all_threads) = (&joined, &nodes, &all_threads[..]);
     let run = Run { engine, all_threads, window, from, now, rate, names, joined, threads: &threads, nodes, asked };
     parts.iter_mut().for_each(|part| part.finish(&run, &mut reader, &mut summary));

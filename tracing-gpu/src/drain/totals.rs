@@ -31,7 +31,7 @@ pub(crate) struct NodeTotals {
 
 impl NodeTotals {
     /// 0 if more spans were entered elsewhere than created in the window.
-    pub(super) fn calls(&self) -> u64 {
+    pub(crate) fn calls(&self) -> u64 {
         u64::try_from(self.calls.cast_signed()).unwrap_or(0)
     }
 }

@@ -8,6 +8,7 @@
 pub(crate) mod batches;
 pub(crate) mod calls;
 pub(crate) mod cpu_time;
+pub(crate) mod drain;
 pub(crate) mod foreign;
 pub(crate) mod launches;
 pub(crate) mod off_cpu;

@@ -1,7 +1,7 @@
 //! What a profiler has measured so far, with its notes.
 
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use range_model::{Note, Summary};
 
@@ -11,6 +11,7 @@ use super::handle::{Inner, Profiler};
 use super::machine;
 use crate::config::Gpu;
 use crate::drain::{self, Cursor, End};
+use crate::parts::drain::parts;
 use crate::session::front_end::Stage;
 
 impl Profiler {
@@ -40,8 +41,9 @@ impl Inner {
     /// The summary so far; with a cursor, its next window.
     pub(super) fn summarise(&'static self, end: Option<&End>, cursor: Option<&mut Cursor>) -> Summary {
         let is_window = cursor.is_some();
-        let (sampler, quantiles) = (self.sampler.get().copied(), &self.config.quantiles);
-        let mut summary = drain::summarise(&self.engine, self.collector(), sampler, end, cursor, quantiles);
+        let patience = if is_window { Some(Duration::ZERO) } else { end.and_then(|end| end.patience) };
+        let parts = parts(&self.engine.session, self.collector(), self.sampler.get().copied(), patience);
+        let mut summary = drain::summarise(&self.engine, parts, end, cursor, &self.config.quantiles);
         if is_window {
             let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
             summary.ended_unix_ns = u64::try_from(now.as_nanos()).ok();

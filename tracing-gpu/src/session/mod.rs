@@ -74,9 +74,6 @@ pub(crate) struct LossCounters {
     pub(crate) stray_exits: AtomicU64,
     pub(crate) spans_dropped: AtomicU64,
     pub(crate) misnested: MisnestedSites,
-    /// OpenACC events on threads that are being torn down.
-    #[cfg(feature = "injection")]
-    pub(crate) openacc_unfollowed: AtomicU64,
 }
 
 /// Shared by all threads. Lives as long as the process, because any thread may be inside a callback at any time.
@@ -179,8 +176,7 @@ impl Session {
             counter.store(0, Relaxed);
         }
         self.losses.misnested.forget();
-        #[cfg(feature = "injection")]
-        self.losses.openacc_unfollowed.store(0, Relaxed);
+        self.parts.forget_losses();
         self.names.lock().catalog.forget_losses();
     }
 

@@ -1,6 +1,7 @@
 //! Calls of futures: merges the rows of all threads into the figures of a summary.
 
 pub(crate) mod nodes;
+pub(crate) mod threads;
 
 use range_model::stats::{Keyed, Lean, Named, order};
 use range_model::summary::CallStats;
@@ -11,7 +12,7 @@ use crate::drain::cursor::Reader;
 use crate::drain::names::{Shown, label_shown, label_text};
 use crate::drain::part::{Nodes, Part, Run};
 use crate::drain::rows::by_thread;
-use crate::drain::threads;
+
 use crate::drain::times::times;
 use crate::parts::calls::drain::nodes::{CallTimes, NodeCalls};
 use crate::parts::calls::thread::call_row::{CallCopy, CallsOfLength};
@@ -65,12 +66,16 @@ impl Part for Calls<'_> {
         node.awaited_self_ns = calls.map(|calls| rate.ns(calls.awaited_self()));
     }
 
-    fn finish(&mut self, run: &Run<'_>, _: &mut Reader<'_>, summary: &mut Summary) {
+    fn finish(&mut self, run: &Run<'_>, reader: &mut Reader<'_>, summary: &mut Summary) {
         let Run { names, rate, .. } = *run;
         let session = &run.engine.session;
         let (calls, of_threads) = (&run.nodes.calls, by_thread(&self.rows, &self.ends));
         summary.threads = threads::threads(names.catalog.nodes(), calls, run.threads, &of_threads, rate);
         summary.calls = stats(&by_name(calls, names), names, rate, run.asked);
+        // An instance counts in one window with all of its time, which may have begun before.
+        let is_known = !reader.is_part() && threads::all_is_known(session, run.nodes, &summary.losses);
+        let all = run.now.saturating_sub(run.window);
+        summary.outside_ns = is_known.then(|| rate.ns(threads::outside(all, run.threads, calls)));
         let is_batched = summary.calls.iter().any(|row| row.batches.is_some());
         summary.notes.extend(session.parts.batches.notes(is_batched));
         summary.notes.extend(still_waiting(run.engine, run.from, run.now, names, rate));

@@ -64,7 +64,7 @@ fn notes(threads: &[&'static ThreadState], window: Ticks, session: &Session) -> 
         over_limit: all.over_limit.saturating_add(more.over_limit),
     });
     let OpenAccLosses { unended, unbegun, over_limit } = all;
-    let of_ending_threads = session.losses.openacc_unfollowed.load(Relaxed);
+    let of_ending_threads = session.parts.openacc_unfollowed.load(Relaxed);
     let is_none = [unended, unbegun, over_limit, of_ending_threads] == [0; 4];
     (!is_none).then_some(Note::OpenAccLost { unended, unbegun, over_limit, of_ending_threads })
 }

@@ -75,6 +75,9 @@ pub(crate) struct OfSession {
     pub(crate) whole_sites: AtomicU32,
     pub(crate) foreign: Foreign,
     pub(crate) row_file: Option<Arc<RowFile>>,
+    /// OpenACC events on threads that are being torn down.
+    #[cfg(feature = "injection")]
+    pub(crate) openacc_unfollowed: std::sync::atomic::AtomicU64,
 }
 
 impl OfSession {
@@ -105,13 +108,21 @@ impl OfSession {
             whole_sites: AtomicU32::new(0),
             foreign: Foreign::new(options.whole_names),
             row_file: options.row_file,
+            #[cfg(feature = "injection")]
+            openacc_unfollowed: Default::default(),
         }
+    }
+
+    /// Resets the counts of losses, before a new window begins.
+    pub(crate) fn forget_losses(&self) {
+        self.calls.forget_losses();
+        self.batches.forget_losses();
+        #[cfg(feature = "injection")]
+        self.openacc_unfollowed.store(0, std::sync::atomic::Ordering::Relaxed);
     }
 
     /// A new window begins then: before any thread times a range of it.
     pub(crate) fn restart(&self, start: Ticks) {
-        self.calls.forget_losses();
-        self.batches.forget_losses();
         self.streams.restart(start);
     }
 

@@ -1,6 +1,5 @@
 //! Waits of calls, and their causes: told by wakers, or inferred.
 
-pub(crate) mod blocked;
 pub(crate) mod coincidence;
 pub(crate) mod values;
 

@@ -54,7 +54,7 @@ unsafe extern "C" fn receive(info: *const c_void, event: *const c_void, _api: *c
     let Some((kind, is_detailed, moment)) = number.and_then(kind_of) else { return };
     let Some(thread) = engine.thread() else {
         if engine.session.is_running() {
-            engine.session.losses.openacc_unfollowed.fetch_add(1, Relaxed);
+            engine.session.parts.openacc_unfollowed.fetch_add(1, Relaxed);
         }
         return;
     };

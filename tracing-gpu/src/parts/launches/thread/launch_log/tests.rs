@@ -390,7 +390,7 @@ fn a_request_is_projected_and_what_was_handed_over_is_not() {
 /// A tool that measures its own cost may do this. A tool is attached for the life of a process, here a child process.
 #[test]
 fn calls_that_a_tool_makes_as_a_range_begins_are_of_the_same_instance() {
-    let child = "thread::launch_log::tests::child_with_a_tool_that_calls";
+    let child = "parts::launches::thread::launch_log::tests::child_with_a_tool_that_calls";
     let mut command = std::process::Command::new(std::env::current_exe().unwrap());
     let output = command.args(["--exact", child, "--ignored"]).output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout);

@@ -4,9 +4,9 @@ use range_model::stats::{Keyed, Lean, order};
 use range_model::summary::ThreadStats;
 use range_model::{Losses, RangeStyle};
 
-use super::part::Nodes;
-use super::totals::{NodeTotals, ThreadRows};
 use crate::clock::Rate;
+use crate::drain::part::Nodes;
+use crate::drain::totals::{NodeTotals, ThreadRows};
 use crate::parts::calls::drain::nodes::NodeCalls;
 use crate::parts::calls::thread::call_row::CallCopy;
 use crate::record::RangeKey;
@@ -71,7 +71,7 @@ fn polled(nodes: &[Node], calls: &Keyed<u32, NodeCalls>) -> Vec<bool> {
 /// Whether each span of the window has ended, is in a row, and was followed if it was entered more than once. A span
 /// may have begun before a reset.
 #[inline(never)]
-pub(super) fn all_is_known(session: &Session, nodes: &Nodes, losses: &Losses) -> bool {
+pub(crate) fn all_is_known(session: &Session, nodes: &Nodes, losses: &Losses) -> bool {
     let Nodes { totals, calls } = nodes;
     let is_unfollowed = |(id, node): (u32, &NodeTotals)| node.instances > node.calls() && !calls.contains_key(&id);
     let waits = session.parts.calls.iter().any(|call| call.waits_since().is_some());
@@ -84,11 +84,12 @@ pub(super) fn all_is_known(session: &Session, nodes: &Nodes, losses: &Losses) ->
 /// A lower bound of the window's ticks in which no span was open: the window minus the ranges on all threads, the
 /// awaiting of calls, and lifetimes.
 #[inline(never)]
-pub(super) fn outside(window: u64, rows: &[(RangeKey, RowCopy)], calls: &Keyed<u32, NodeCalls>) -> u128 {
+pub(crate) fn outside(window: u64, threads: &[ThreadRows<'_>], calls: &Keyed<u32, NodeCalls>) -> u128 {
     let took = |(key, row): &(RangeKey, RowCopy)| match key.style {
         RangeStyle::PushPop => row.times.total.saturating_sub(u128::from(row.nested)),
         _ => row.times.total,
     };
-    let inside = rows.iter().map(took).chain(calls.values().map(NodeCalls::awaited_self));
+    let inside =
+        threads.iter().flat_map(|rows| rows.iter()).map(took).chain(calls.values().map(NodeCalls::awaited_self));
     u128::from(window).saturating_sub(inside.fold(0, u128::saturating_add))
 }

@@ -1,0 +1,50 @@
+//! What the parts add to a summary.
+
+pub(crate) mod cursor;
+mod reading;
+
+use std::time::Duration;
+
+use range_model::stats::{Keyed, Lean};
+use range_model::{OpenRange, RangeStyle};
+
+use crate::drain::part::Part;
+use crate::parts::launches::collector::Collector;
+use crate::parts::launches::thread::lifetimes::OpenLifetimes;
+use crate::parts::off_cpu::sampler::Sampler;
+use crate::session::Session;
+use crate::thread::state::ThreadState;
+
+/// The parts of this run. Their notes stand in this order.
+pub(crate) fn parts(
+    session: &'static Session,
+    collector: Option<&'static Collector>,
+    sampler: Option<&'static Sampler>,
+    patience: Option<Duration>,
+) -> Vec<Box<dyn Part>> {
+    let mut parts: Vec<Box<dyn Part>> = vec![
+        Box::new(crate::parts::calls::drain::Calls::default()),
+        Box::new(crate::parts::waits::drain::Waits::default()),
+    ];
+    #[cfg(feature = "cuda")]
+    {
+        if session.parts.gpu {
+            parts.push(Box::new(crate::parts::streams::drain::Streams::new(session, patience)));
+        }
+        if let Some(collector) = collector {
+            parts.push(Box::new(crate::parts::launches::drain::Gpu::new(collector, session)));
+            parts.push(Box::new(crate::parts::launches::drain::helpers::Helpers));
+        }
+    }
+    #[cfg(not(feature = "cuda"))]
+    let _there_is_no_gpu = (session, collector, patience);
+    #[cfg(feature = "injection")]
+    {
+        parts.push(Box::new(crate::parts::openacc::drain::OpenAcc));
+        parts.push(Box::new(crate::parts::foreign::drain::Foreign));
+    }
+    if let Some(sampler) = sampler {
+        parts.push(Box::new(crate::parts::off_cpu::drain::OffCpu(sampler)));
+    }
+    parts
+}
