@@ -158,6 +158,7 @@ mod chunked;
 mod clock;
 mod config;
 mod drain;
+mod in_place;
 mod outputs;
 mod own_stack;
 mod page;

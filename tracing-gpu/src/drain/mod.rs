@@ -22,10 +22,10 @@ use std::time::Duration;
 
 use nvtx_rs::text::MAX_BYTES;
 use range_model::stats::{Keyed, Lean};
-use range_model::{Losses, Note, OpenRange, RangeStats, RangeStyle, Summary, TreeNode};
+use range_model::{Losses, Note, OpenRange, RangeStats, Summary, TreeNode};
 
 use crate::clock::Ticks;
-use crate::parts::launches::thread::lifetimes::OpenLifetimes;
+use crate::parts::drain::open_lifetimes;
 #[cfg(all(target_os = "linux", feature = "command"))]
 pub use crate::parts::row_file::drain::{RowFileSummary, read_row_file};
 use crate::session::{Names, Session};
@@ -188,11 +188,7 @@ impl OpenRanges {
         let places = thread.stack.open().filter(|_| thread.is_up_to_date());
         let open = places.filter_map(|(_, place)| Some(pushed(thread.identity(place)?.key.label, name.clone())));
         self.all.extend(open);
-        self.all.extend(thread.open_lifetimes().into_iter().map(|OpenLifetimes { label, thread, count }| {
-            let (label, mut open) = pushed(label, thread);
-            (open.style, open.count) = (RangeStyle::StartEnd, count);
-            (label, open)
-        }));
+        self.all.extend(open_lifetimes(thread));
     }
 }
 

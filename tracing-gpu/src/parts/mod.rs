@@ -18,6 +18,7 @@ pub(crate) mod row_file;
 pub(crate) mod session;
 pub(crate) mod splits;
 pub(crate) mod streams;
+pub(crate) mod thread;
 pub(crate) mod timeline;
 pub(crate) mod values;
 pub(crate) mod waits;

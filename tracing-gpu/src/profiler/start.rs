@@ -30,8 +30,6 @@ use crate::process;
 use crate::session::SessionOptions;
 use crate::session::catalog::Limits;
 use crate::thread::engine::{self, Engine};
-#[cfg(feature = "foreign")]
-use crate::tier;
 
 /// Distinct tree nodes and run-time names of a process.
 const LIMITS: Limits = Limits { nodes: 65_536, run_time_names: 65_536 };

@@ -156,7 +156,7 @@ pub(crate) extern "C" fn forget_thread() {
 fn choose_paths(thread: Option<&'static ThreadState>) {
     let knows_clock = thread.filter(|thread| thread.session.has_one_clock() && !thread.looks_again());
     let on_stream = knows_clock.filter(|thread| has_streams(thread));
-    let only_counts = |thread: &&ThreadState| thread.statistics && !thread.is_taped;
+    let only_counts = |thread: &&ThreadState| thread.statistics && !thread.flags.is_taped;
     ON_STREAM.set(on_stream.filter(only_counts));
     let off_stream = knows_clock.filter(|_| on_stream.is_none());
     COUNTING.set(off_stream.filter(only_counts));
@@ -166,7 +166,7 @@ fn choose_paths(thread: Option<&'static ThreadState>) {
 /// Whether streams may matter on this thread.
 fn has_streams(thread: &ThreadState) -> bool {
     let session = thread.session;
-    session.parts.gpu && (stream::current() != 0 || session.has_streams() || thread.pairs.any())
+    session.parts.gpu && (stream::current() != 0 || session.has_streams() || thread.parts.pairs.any())
 }
 
 impl Engine {
@@ -252,7 +252,7 @@ impl Engine {
         thread.catch_up();
         thread.gate.open(gate);
         choose_paths(Some(thread));
-        let is_plain = !thread.is_taped && (!self.session.parts.gpu || !self.session.has_streams());
+        let is_plain = !thread.flags.is_taped && (!self.session.parts.gpu || !self.session.has_streams());
         CREATING.set(Some(thread).filter(|_| is_plain));
         LAST.set(Some(thread));
         Some(thread)

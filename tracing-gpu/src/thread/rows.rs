@@ -98,7 +98,7 @@ pub(crate) struct CallRows {
 }
 
 impl CallRows {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { rows: OnceCell::new(), count: AtomicU32::new(0) }
     }
 
@@ -124,7 +124,7 @@ impl CallRows {
     }
 
     /// All rows. On any thread.
-    pub(super) fn iter(&self) -> impl Iterator<Item = &'static CallRow> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &'static CallRow> {
         (0..self.count.load(Acquire) as usize).filter_map(|index| self.get(index))
     }
 }

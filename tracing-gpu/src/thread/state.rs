@@ -4,10 +4,8 @@
 //! path is tried. [`engine`](super::engine) lists which path applies when.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-#[cfg(any(feature = "injection", feature = "cuda"))]
-use once_cell::sync::OnceCell;
 use parking_lot::{Mutex, MutexGuard};
 use tracing_core::Metadata;
 
@@ -15,24 +13,13 @@ use super::caches::{Children, Remembered};
 use super::gate::{Gate, RowsWindow};
 use super::known::{Known, Lookup};
 use super::row::{Row, RowIdentity};
-use super::rows::{CallRows, Rows};
+use super::rows::Rows;
 use super::slab::Slab;
 use super::stack::{Ranges, Stack};
 use crate::clock::Ticks;
-use crate::parts::calls::session::table::Spare;
-use crate::parts::calls::thread::call_row::CallRow;
-use crate::parts::cpu_time::thread::{CpuTime, Credits};
-#[cfg(feature = "cuda")]
-use crate::parts::launches::thread::helper::Helper;
-use crate::parts::launches::thread::launch_log::LaunchLog;
-#[cfg(feature = "injection")]
-use crate::parts::openacc::thread::OpenAccLog;
-use crate::parts::streams::thread::open_pairs::OpenPairs;
-use crate::parts::timeline::thread::numbers::Numbers;
-use crate::parts::timeline::thread::tape::{Record, Tape};
+use crate::parts::thread::{OfThread, PartFlags};
 use crate::parts::values::span::values::SpanValues;
-use crate::parts::waits::thread::thread_waits::ThreadWaits;
-use crate::record::{CallId, Ended, OnCpu, Place, RangeKey};
+use crate::record::{CallId, Ended, Place, RangeKey};
 use crate::session::{NvtxRange, Session};
 use crate::span::site::Site;
 use crate::thresholds::Thresholds;
@@ -62,51 +49,26 @@ pub(crate) struct ThreadState {
     pub(crate) index: u32,
     nvtx: bool,
     pub(crate) statistics: bool,
-    /// Whether a timeline is written.
-    pub(crate) is_taped: bool,
-    /// Whether foreign ranges are open that are not on the stack: see `foreign`.
-    pub(crate) has_untracked: AtomicBool,
-    pub(crate) credits: Credits,
+    pub(crate) flags: PartFlags,
     pub(crate) thresholds: Thresholds,
     pub(crate) session: &'static Session,
-    /// When the future that is polled now was woken; 0 where it is not known, or [`BY_TASK`](crate::parts::waits::thread::woken::BY_TASK).
-    pub(crate) woken: AtomicU64,
-    /// Whether what ends on this thread is noted, also after a poll.
-    pub(crate) has_endings: AtomicBool,
-    /// Whether one more look at the last wait is to come.
-    pub(crate) looks_again: AtomicBool,
     /// Its frames begin in the middle of a cache line, so that none of the first ones lies in two.
     pub(crate) stack: Stack,
     pub(crate) rows: Rows,
     pub(crate) slab: Slab,
     pub(crate) children: Children,
     pub(crate) remembered: Remembered,
-    pub(crate) pairs: OpenPairs,
+    pub(crate) parts: OfThread,
     pub(crate) window: RowsWindow,
     pub(crate) known: Mutex<Known>,
     /// Ranges that were exited on other threads, with the times.
     told: Mutex<Vec<(u64, Ticks)>>,
-    pub(crate) launches: LaunchLog,
-    pub(crate) tape: Tape,
-    /// Present if a timeline is written.
-    pub(crate) numbers: Option<Box<Numbers>>,
-    pub(crate) spare_calls: Spare,
-    pub(crate) waits: ThreadWaits,
-    pub(crate) call_rows: CallRows,
     /// The name of the thread.
     pub(crate) name: Mutex<String>,
     /// Chooses the paths of this thread's entries and exits again.
     pub(crate) choose_paths: fn(),
     /// The drop time of the last front end whose drop this thread has handled.
     left: AtomicU64,
-    /// Present after the first event.
-    #[cfg(feature = "injection")]
-    pub(crate) openacc: OnceCell<Box<OpenAccLog>>,
-    /// Present after the first call outside of ranges, if others have them.
-    #[cfg(feature = "cuda")]
-    pub(crate) helper: OnceCell<Box<Helper>>,
-    /// The last part, because many a thread does not touch it.
-    pub(crate) cpu_time: CpuTime,
 }
 
 /// The result of an exit on the path `counting`.
@@ -127,26 +89,6 @@ pub(crate) type FindValues<'a> = &'a dyn Fn(u64) -> Option<Arc<SpanValues>>;
 
 /// Starts and ends of threads and windows.
 impl ThreadState {
-    /// Gives this state to a thread with this operating-system number.
-    pub(super) fn set_thread(&self, thread: u32) {
-        self.numbers.iter().for_each(|numbers| numbers.begin_thread());
-        if self.session.parts.on_cpu {
-            self.cpu_time.begin_thread();
-        }
-        self.waits.begin_thread();
-        self.looks_again.store(false, Relaxed);
-        #[cfg(feature = "cuda")]
-        self.helper.get().into_iter().for_each(|helper| helper.begin_thread());
-        self.launches.set_thread(thread, self.session);
-    }
-
-    /// Forgets the open untracked ranges of other code on this thread.
-    fn forget_untracked(&self) {
-        if self.has_untracked.swap(false, Relaxed) {
-            self.known.lock().untracked.clear();
-        }
-    }
-
     /// Handles events since this thread's last callback: the drop of its front end, the start of a window.
     pub(super) fn catch_up(&self) {
         if !self.is_up_to_date() {
@@ -171,8 +113,8 @@ impl ThreadState {
 
     /// Forgets open ranges and remembered spans, for the next thread.
     pub(crate) fn abandon(&self) -> Vec<Place> {
-        struct Nothing(&'static Session, u32);
-        impl Ranges for Nothing {
+        struct Nothing<'a>(&'a ThreadState);
+        impl Ranges for Nothing<'_> {
             fn close(&mut self, _: Place, _: u64) -> Ticks {
                 0
             }
@@ -180,7 +122,7 @@ impl ThreadState {
                 0
             }
             fn ended(&mut self, ended: Ended, call: CallId, _: Ticks, _: usize) {
-                self.0.parts.calls.exit(self.1, call, ended.entered, OnCpu::default());
+                self.0.abandon_range(&ended, call);
             }
             fn domain(&self, _: Place) -> u32 {
                 0
@@ -189,14 +131,9 @@ impl ThreadState {
         self.remembered.clear();
         self.left.store(self.session.front_end.left(), Relaxed);
         self.told.lock().clear();
-        self.forget_untracked();
-        self.session.parts.calls.settle(&self.spare_calls);
-        self.pairs.abandon(|_| true);
-        let places = self.stack.unwind(&mut Nothing(self.session, self.index));
-        self.launches.end_gone(&self.around(), self.now());
-        self.launches.leave_lifetimes();
-        #[cfg(feature = "injection")]
-        self.openacc.get().into_iter().for_each(|log| log.abandon());
+        self.begin_abandon();
+        let places = self.stack.unwind(&mut Nothing(self));
+        self.end_abandon();
         places
     }
 
@@ -205,36 +142,16 @@ impl ThreadState {
         for row in self.rows.iter() {
             row.clear();
         }
-        for row in self.call_rows() {
-            row.clear();
-        }
-        self.waits.restart();
-        for depth in 0..self.stack.depth() {
-            if let Some((_, before)) = self.stack.at(depth).filter(|&(_, before)| before < start) {
-                self.record(|| Record::Restarted { depth: depth as u32, before, start });
-            }
-        }
+        self.restart_parts(start);
         self.stack.restart(start);
-        #[cfg(feature = "injection")]
-        self.openacc.get().into_iter().for_each(|log| log.restart(start));
     }
 }
 
 /// Accessors for the paths and other modules.
 impl ThreadState {
-    /// The operating system's number of the thread that owns this state.
-    pub(crate) fn thread_id(&self) -> u32 {
-        self.launches.thread()
-    }
-
     /// All rows. On any thread.
     pub(crate) fn rows(&self) -> impl Iterator<Item = &Row> {
         self.rows.iter()
-    }
-
-    /// All rows of calls. On any thread.
-    pub(crate) fn call_rows(&self) -> impl Iterator<Item = &'static CallRow> {
-        self.call_rows.iter()
     }
 
     #[inline]
@@ -249,8 +166,8 @@ impl ThreadState {
 
     /// The sources for cache misses.
     pub(crate) fn lookup(&self) -> Lookup<'_> {
-        let Self { session, index: thread, gate, rows, call_rows, .. } = self;
-        Lookup { session, thread: *thread, gate, rows, call_rows }
+        let Self { session, index: thread, gate, rows, parts, .. } = self;
+        Lookup { session, thread: *thread, gate, rows, call_rows: &parts.call_rows }
     }
 
     /// The facts about a call site.
@@ -292,11 +209,11 @@ impl ThreadState {
     /// The clock, if anything is measured or recorded.
     #[inline(always)]
     pub(crate) fn now(&self) -> Ticks {
-        if self.statistics || self.is_taped { self.session.clock.now() } else { 0 }
+        if self.statistics || self.flags.is_taped { self.session.clock.now() } else { 0 }
     }
 
     /// [`now`](Self::now), for a moment that a tool reads, too, right afterwards.
     pub(crate) fn now_in_order(&self) -> Ticks {
-        if self.statistics || self.is_taped { self.session.clock.now_in_order() } else { 0 }
+        if self.statistics || self.flags.is_taped { self.session.clock.now_in_order() } else { 0 }
     }
 }

@@ -202,7 +202,7 @@ fn new_span_general<H: Home>(
     };
     let has_streams = thread.session.has_streams();
     let inherited = if has_streams { parent_stream(engine, home, thread, attributes) } else { 0 };
-    let mut new = if thread.is_taped { number(engine, home, thread, attributes) } else { NewSpan::default() };
+    let mut new = if thread.flags.is_taped { number(engine, home, thread, attributes) } else { NewSpan::default() };
     // A stream affects the fast path of entries, not that of creations.
     let counted = known_child(thread, attributes).and_then(|known| new_span_counting::<H>(thread, given, known));
     let created = counted.or_else(|| {
@@ -243,7 +243,7 @@ fn new_span_general<H: Home>(
     if let Some(created) = created.as_ref().filter(|_| has_streams) {
         H::keep_inherited(thread, given, created, inherited);
     }
-    if let Some(created) = created.as_ref().filter(|_| thread.is_taped) {
+    if let Some(created) = created.as_ref().filter(|_| thread.flags.is_taped) {
         thread.keep_numbers(H::id(given, created), new, |visit| attributes.record(visit));
     }
     created
@@ -341,7 +341,7 @@ fn enter_general<H: Home>(engine: &'static Engine, home: &H, id: u64) {
         return engine.count_unfollowed(|| home.measured_site(engine, id).is_some());
     };
     let inherited = || home.inherited_stream(engine, thread, id);
-    let created = if thread.is_taped { home.created(engine, thread, id) } else { None };
+    let created = if thread.flags.is_taped { home.created(engine, thread, id) } else { None };
     let found = match H::place_here(thread, id).filter(|place| place.is_plain()) {
         Some(place) => EnteredSpan::Counted(place, 0),
         None => home.find(engine, thread, id),
@@ -428,7 +428,7 @@ fn record<H: Home>(engine: &'static Engine, home: &H, id: u64, record: &span::Re
     if let Some(values) = home.values(engine, id) {
         crate::parts::values::tier::record(thread, &values, record);
     }
-    if thread.is_taped
+    if thread.flags.is_taped
         && let Some(created) = home.created(engine, thread, id)
     {
         thread.record_later_fields(created, |visit| record.record(visit));

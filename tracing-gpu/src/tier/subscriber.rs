@@ -166,7 +166,7 @@ impl Home for Slabs {
         if created.is_none() {
             thread.session.drop_span();
             let _unfollowed =
-                thread.session.parts.calls.end(Some(&thread.spare_calls), call, thread.session.clock.now());
+                thread.session.parts.calls.end(Some(&thread.parts.spare_calls), call, thread.session.clock.now());
         }
         created.map(SpanRef::to_id)
     }

@@ -61,7 +61,7 @@ fn profiler(with_layer: bool) -> (Profiler, Dispatch) {
 fn calls_alive(profiler: &Profiler) -> usize {
     let engine = profiler.engine();
     let threads = engine.all_threads();
-    engine.session.parts.calls.alive(threads.iter().map(|thread| &thread.spare_calls))
+    engine.session.parts.calls.alive(threads.iter().map(|thread| &thread.parts.spare_calls))
 }
 
 /// A forgotten guard leaves its range open when the span closes. The exit of the range below reopens it.

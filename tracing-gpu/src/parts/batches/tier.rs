@@ -28,7 +28,7 @@ pub(crate) fn follows_from<H: Home>(engine: &'static Engine, home: &H, batch: u6
 
 /// Records the link of a batch and what it serves, if a timeline is written.
 fn record<H: Home>(engine: &'static Engine, home: &H, thread: &'static ThreadState, (spans, weight): ([u64; 2], f64)) {
-    if thread.is_taped {
+    if thread.flags.is_taped {
         let [batch, served] = spans.map(|span| home.created(engine, thread, span).map_or(0, Created::call));
         if batch != 0 && served != 0 {
             thread.record(|| Record::Link(Link { batch, served, weight }));
@@ -58,6 +58,6 @@ fn call_of<H: Home>(
         thread.follow_open(span, call);
         return call;
     }
-    let _unused = thread.session.parts.calls.end(Some(&thread.spare_calls), call, thread.session.clock.now());
+    let _unused = thread.session.parts.calls.end(Some(&thread.parts.spare_calls), call, thread.session.clock.now());
     home.call(engine, thread, span)
 }

@@ -5,7 +5,7 @@ mod reading;
 
 use std::time::Duration;
 
-use range_model::stats::{Keyed, Lean};
+use range_model::stats::Lean;
 use range_model::{OpenRange, RangeStyle};
 
 use crate::drain::part::Part;
@@ -47,4 +47,14 @@ pub(crate) fn parts(
         parts.push(Box::new(crate::parts::off_cpu::drain::OffCpu(sampler)));
     }
     parts
+}
+
+/// Lifetimes of a thread that are open now, by the numbers of their labels.
+pub(crate) fn open_lifetimes(thread: &ThreadState) -> Vec<(u32, OpenRange)> {
+    let open = thread.open_lifetimes().into_iter().map(|OpenLifetimes { label, thread, count }| {
+        let mut open = OpenRange::new(String::new(), thread);
+        (open.style, open.count) = (RangeStyle::StartEnd, count);
+        (label, open)
+    });
+    open.in_vec()
 }

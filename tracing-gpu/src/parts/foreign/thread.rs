@@ -18,7 +18,7 @@ impl ThreadState {
     /// Opens a range with this label and category. Caches use `site` in place of a span's call site.
     #[inline]
     pub(crate) fn push_foreign(&self, key: RangeKey) -> Option<Ticks> {
-        if self.has_untracked.load(Relaxed) { self.push_beside_untracked(key) } else { self.push_tracked(key) }
+        if self.flags.has_untracked.load(Relaxed) { self.push_beside_untracked(key) } else { self.push_tracked(key) }
     }
 
     #[inline] // it has two callers, and would be called: measured, 2 ns more for a push and its pop
@@ -34,7 +34,7 @@ impl ThreadState {
         };
         row.add_call(|| self.session.clock.now());
         let start = if self.session.parts.on_cpu_of_others { self.start() } else { self.now() };
-        let numbers = self.numbers.as_ref().map(|numbers| (numbers, self.number_alone()));
+        let numbers = self.parts.numbers.as_ref().map(|numbers| (numbers, self.number_alone()));
         if self.stack.push(NO_SPAN, place, start).is_none() {
             row.change_calls(-1); // it is no call of this row
             return self.open_untracked(key);
@@ -45,7 +45,7 @@ impl ThreadState {
 
     /// Records values that arrive with the pop of the uppermost foreign range of that domain, if a timeline is written.
     pub(crate) fn record_values_at_pop(&self, domain: u32, fields: &Fields) {
-        if self.has_untracked.load(Relaxed) && self.is_untracked(domain) {
+        if self.flags.has_untracked.load(Relaxed) && self.is_untracked(domain) {
             return;
         }
         let open =
@@ -64,7 +64,11 @@ impl ThreadState {
     /// Closes the uppermost foreign range of that domain. False if none is open.
     #[inline]
     pub(crate) fn pop_foreign(&self, domain: u32) -> bool {
-        if self.has_untracked.load(Relaxed) { self.pop_beside_untracked(domain) } else { self.pop_tracked(domain) }
+        if self.flags.has_untracked.load(Relaxed) {
+            self.pop_beside_untracked(domain)
+        } else {
+            self.pop_tracked(domain)
+        }
     }
 
     #[inline] // as above
@@ -87,7 +91,7 @@ impl ThreadState {
                 _ => self.end(ended),
             };
             self.record_ended(ended, end, self.stack.depth());
-            self.launches.end_gone(&self.around(), end);
+            self.parts.launches.end_gone(&self.around(), end);
         }
         true
     }
@@ -115,7 +119,7 @@ impl ThreadState {
         self.session.drop_span();
         let domain = self.session.domain_of_label(key.label);
         *self.known.lock().untracked.row(domain) += 1;
-        self.has_untracked.store(true, Relaxed);
+        self.flags.has_untracked.store(true, Relaxed);
         None
     }
 
@@ -132,7 +136,7 @@ impl ThreadState {
         *open -= 1;
         if *open == 0 {
             untracked.remove(&domain);
-            self.has_untracked.store(!untracked.is_empty(), Relaxed);
+            self.flags.has_untracked.store(!untracked.is_empty(), Relaxed);
         }
         true
     }

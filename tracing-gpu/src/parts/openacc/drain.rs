@@ -25,7 +25,7 @@ impl Part for OpenAcc {
 /// Logs with events of this window.
 fn logs<'a>(threads: &'a [&'static ThreadState], window: Ticks) -> impl Iterator<Item = &'a OpenAccLog> {
     let of_window = threads.iter().filter(move |thread| thread.window.is(window));
-    of_window.filter_map(|thread| thread.openacc.get().map(Box::as_ref))
+    of_window.filter_map(|thread| thread.parts.openacc.get().map(Box::as_ref))
 }
 
 /// By total time descending, then by kind, place and name.

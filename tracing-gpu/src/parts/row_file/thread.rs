@@ -9,6 +9,22 @@ use crate::process;
 use crate::session::Session;
 use crate::thread::row::Row;
 
+/// Maps the first bytes of a state to the session's row file, if it has one. Its rows begin at `rows`.
+///
+/// # Safety
+/// The memory is of whole pages, has that many bytes, and nobody uses it yet.
+pub(crate) unsafe fn map_state(session: &Session, thread: u32, (place, bytes): (*mut u8, usize), rows: usize) {
+    let Some(file) = &session.parts.row_file else { return };
+    // SAFETY: the caller vouches for the memory.
+    match unsafe { file.map_more(bytes, Some(place)) } {
+        Some((offset, _)) => {
+            session.log_open(thread, offset);
+            session.log_rows(thread, 0, offset + rows as u64);
+        }
+        None => file.count(Lost::Rows),
+    }
+}
+
 /// Rows with these numbers in the session's row file, if it has one.
 pub(crate) fn rows_in_file(session: &Session, thread: u32, rows: Range<usize>) -> Option<&'static [Row]> {
     let (offset, rows_there) = new_in_file(session, rows.len())?;

@@ -92,7 +92,7 @@ fn code_asked(thread: &ThreadState, place: Place, call: CallId, attributes: &spa
         let is_read = catch_unwind(record).is_ok();
         is_read.then_some(reader.codes)
     };
-    match thread.waits.coincidences.get_or_init(Box::default).read_values(&session.clock, read) {
+    match thread.parts.waits.coincidences.get_or_init(Box::default).read_values(&session.clock, read) {
         Read::Values(codes) => call.set_codes(codes),
         Read::Costly => session.parts.values.was_costly(label),
         Read::Nothing => {}
@@ -177,7 +177,7 @@ pub(crate) fn close_call(engine: &'static Engine, thread: Option<&ThreadState>, 
     let now = session.clock.now();
     let linked = session.parts.calls.get(call).filter(|call| call.linked() != 0).map(|call| close_linked(call, now));
     let held_up_by = session.parts.calls.get(call).and_then(Call::held_up_by);
-    let Some(ended) = session.parts.calls.end(thread.map(|thread| &thread.spare_calls), call, now) else {
+    let Some(ended) = session.parts.calls.end(thread.map(|thread| &thread.parts.spare_calls), call, now) else {
         return;
     };
     let Some(home) = engine.thread_at(ended.thread) else { return };

@@ -41,7 +41,7 @@ pub(crate) struct Waits {
 
 impl Part for Waits {
     fn copy(&mut self, thread: &'static ThreadState, _: &mut Reader<'_>) {
-        if let Some(followed) = thread.waits.followed.get() {
+        if let Some(followed) = thread.parts.waits.followed.get() {
             self.told.extend(followed.waits.copy());
             self.values.extend(followed.values.copy());
             match followed.shorter.copy() {
@@ -49,10 +49,10 @@ impl Part for Waits {
                 None => self.is_shorter_lost = true,
             }
         }
-        if let Some(workers) = thread.waits.held_up.get() {
+        if let Some(workers) = thread.parts.waits.held_up.get() {
             self.held_up.extend(workers.copy());
         }
-        if let Some(all) = thread.waits.coincidences.get() {
+        if let Some(all) = thread.parts.waits.coincidences.get() {
             self.coincidences.extend(all.copy());
         }
     }
@@ -92,9 +92,9 @@ impl Part for Waits {
         for_workers.iter_mut().for_each(|row| row.resource = Some(WaitStats::WORKER.to_owned()));
         let inferred = coincidence::inferred(&self.coincidences, (names, asked), rate);
         summary.waits = [told, for_workers, inferred].concat().joined();
-        let told = run.all_threads.iter().filter_map(|thread| Some(thread.waits.followed.get()?.waits.lost()));
-        let inferred = run.all_threads.iter().filter_map(|thread| Some(thread.waits.coincidences.get()?.lost()));
-        let held_up = run.all_threads.iter().filter_map(|thread| Some(thread.waits.held_up.get()?.lost()));
+        let told = run.all_threads.iter().filter_map(|thread| Some(thread.parts.waits.followed.get()?.waits.lost()));
+        let inferred = run.all_threads.iter().filter_map(|thread| Some(thread.parts.waits.coincidences.get()?.lost()));
+        let held_up = run.all_threads.iter().filter_map(|thread| Some(thread.parts.waits.held_up.get()?.lost()));
         let parts: u64 = told.chain(inferred).chain(held_up).sum();
         if parts > 0 {
             summary.notes.push(Note::WaitsOverLimit { parts });

@@ -23,14 +23,14 @@ impl ThreadState {
     #[inline(always)]
     pub(crate) fn start_fast(&self) -> Ticks {
         let now = read_counter();
-        if self.credits.any() { self.start_read(now) } else { now }
+        if self.flags.credits.any() { self.start_read(now) } else { now }
     }
 
     /// The same on any path.
     #[inline(always)]
     pub(crate) fn start(&self) -> Ticks {
         let now = self.now();
-        if self.credits.any() { self.start_read(now) } else { now }
+        if self.flags.credits.any() { self.start_read(now) } else { now }
     }
 
     /// Path `general`: opens any range, timed on `stream` if that is not 0.
@@ -49,7 +49,7 @@ impl ThreadState {
         // Outside of the times on the CPU's clock and in the tool: a pair of events costs more than everything else.
         let pair = if stream == 0 { None } else { stream::begin(&self.session.parts.streams, stream) };
         let start = self.enter_begun(span, self.place_of_entry(place, call), values, pair);
-        if let Some(numbers) = self.numbers.as_ref().filter(|_| start.is_some()) {
+        if let Some(numbers) = self.parts.numbers.as_ref().filter(|_| start.is_some()) {
             let has_fields = || self.has_fields(place);
             // A future that is handed over stays in the call in which it was created.
             let stays = self.session.by_creation() || known.is_some_and(Call::is_visiting);
@@ -106,7 +106,7 @@ impl ThreadState {
         let attributes = range.map(|range| values.map_or(range.attributes, |own| own.now().apply(range.attributes)));
         // With a tool, the start is set below.
         let start = match (range, &pair) {
-            (Some(_), _) if !self.credits.any() => 0,
+            (Some(_), _) if !self.flags.credits.any() => 0,
             (_, None) => self.start(),
             (_, Some(_)) => self.now(), // a reading would count as time on the stream
         };

@@ -51,7 +51,8 @@ impl ThreadState {
         // This path calls no function, so that no registers are saved.
         let Some((below, top)) = self.stack.top_near(span) else { return false };
         let Some(row) = self.rows.near(top.place().row_without_call()).filter(|_| {
-            now.saturating_sub(top.start()) < self.thresholds.long && self.launches.end_near(&self.stack, below, now)
+            now.saturating_sub(top.start()) < self.thresholds.long
+                && self.parts.launches.end_near(&self.stack, below, now)
         }) else {
             return self.exit_noted_far(span, now);
         };
@@ -64,7 +65,7 @@ impl ThreadState {
     fn exit_noted_far(&self, span: u64, now: Ticks) -> bool {
         let Some(ended) = self.stack.pop_near(span, now) else { return false };
         let end = self.end(ended);
-        self.launches.end_gone(&self.around(), end);
+        self.parts.launches.end_gone(&self.around(), end);
         true
     }
 
@@ -91,7 +92,7 @@ impl ThreadState {
                 false => self.end(ended),
             };
             self.record_ended(ended, end, self.stack.depth());
-            self.launches.end_gone(&self.around(), end);
+            self.parts.launches.end_gone(&self.around(), end);
         }
         self.end_pair();
         true
@@ -106,7 +107,7 @@ impl ThreadState {
 
     /// Exits the uppermost range for whose span and place `is_exited` returns true.
     pub(crate) fn leave_below(&self, is_exited: impl Fn(u64, Place) -> bool, values: FindValues<'_>) -> bool {
-        self.launches.end_left(&self.around());
+        self.parts.launches.end_left(&self.around());
         self.read_before_ends();
         let told = std::mem::take(&mut *self.told.lock());
         let depth = self.stack.depth();
@@ -114,11 +115,11 @@ impl ThreadState {
         match self.stack.exit_below(is_exited, &told, &mut shell) {
             Some(left) => {
                 self.session.losses.split_instances.fetch_add(left.reopened, Relaxed);
-                self.numbers.iter().for_each(|numbers| numbers.follow(depth, &left));
+                self.parts.numbers.iter().for_each(|numbers| numbers.follow(depth, &left));
                 self.count_misnested(&left.exited_and_above);
-                self.launches.begin_again(&self.around(), &left);
-                if self.pairs.any() {
-                    self.pairs.end_below(&left, &self.session.parts.streams);
+                self.parts.launches.begin_again(&self.around(), &left);
+                if self.parts.pairs.any() {
+                    self.parts.pairs.end_below(&left, &self.session.parts.streams);
                     self.left_pair();
                 }
                 true
@@ -141,8 +142,8 @@ impl ThreadState {
         self.forget_untracked();
         self.read_before_ends();
         let places = self.stack.unwind(&mut Shell { thread: self, values: None, end });
-        self.launches.end_gone(&self.around(), end.unwrap_or_else(|| self.now()));
-        self.pairs.end_all(&self.session.parts.streams);
+        self.parts.launches.end_gone(&self.around(), end.unwrap_or_else(|| self.now()));
+        self.parts.pairs.end_all(&self.session.parts.streams);
         places
     }
 
@@ -230,7 +231,7 @@ impl ThreadState {
         let (cpu, end) = (self.on_cpu(ended, below), ended.end());
         self.exit_call(call, end, cpu, below);
         if ended.duration >= self.thresholds.long_wait / 2 && below == 0 {
-            self.waits.end_long(ended);
+            self.parts.waits.end_long(ended);
         }
         self.note_end(*ended, call, below, cpu.off);
         if call == 0 && self.looks_again() {
@@ -240,7 +241,7 @@ impl ThreadState {
             self.infer_ended(ended, cpu.off, below, call);
         }
         if call != 0 && (is_long || self.has_tool()) {
-            self.waits.done.store(self.now(), Relaxed);
+            self.parts.waits.done.store(self.now(), Relaxed);
         }
     }
 }
@@ -283,7 +284,7 @@ impl Ranges for Shell<'_> {
     fn ended(&mut self, ended: Ended, call: CallId, end: Ticks, depth: usize) {
         self.thread.add_of_call(ended, call, depth);
         self.thread.record_ended(ended, end, depth);
-        self.thread.launches.end_at(&self.thread.around(), depth, end);
+        self.thread.parts.launches.end_at(&self.thread.around(), depth, end);
     }
 
     fn domain(&self, place: Place) -> u32 {

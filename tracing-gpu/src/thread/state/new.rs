@@ -6,29 +6,20 @@
 
 use std::alloc::Layout;
 use std::mem::offset_of;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize};
+use std::sync::atomic::{AtomicU32, AtomicU64};
 
-#[cfg(any(feature = "injection", feature = "cuda"))]
-use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
 
 use super::ThreadState;
 use crate::chunked::Chunked;
-use crate::parts::calls::session::table::Spare;
-use crate::parts::cpu_time::thread::Credits;
-use crate::parts::launches::thread::launch_log::LaunchLog;
-#[cfg(feature = "cuda")]
-use crate::parts::launches::thread::notes::Notes;
-use crate::parts::row_file::file::Lost;
-use crate::parts::streams::thread::open_pairs::OpenPairs;
-use crate::parts::timeline::thread::numbers::Numbers;
-use crate::parts::timeline::thread::tape::Tape;
-use crate::parts::waits::thread::thread_waits::ThreadWaits;
+use crate::in_place::write_fields;
+use crate::parts::row_file::thread::map_state;
+use crate::parts::thread::{OfThread, PartFlags};
 use crate::process;
 use crate::session::Session;
 use crate::thread::gate::{Gate, RowsWindow};
 use crate::thread::row::Row;
-use crate::thread::rows::{CallRows, FIRST_ROWS, Rows};
+use crate::thread::rows::{FIRST_ROWS, Rows};
 use crate::thread::slab::{END, Slab};
 use crate::thread::stack::Stack;
 
@@ -36,68 +27,32 @@ use crate::thread::stack::Stack;
 const IN_FILE: usize = offset_of!(ThreadState, rows) + FIRST_ROWS * size_of::<Row>();
 const _: () = assert!(offset_of!(ThreadState, stack) < offset_of!(ThreadState, rows));
 
-/// Writes the fields of a struct to its place, one by one. The fields named first are written elsewhere, or keep the
-/// zeros of the memory. The compiler reports a forgotten field.
-macro_rules! write_fields {
-    ($place:expr, $type:ident without ($($other:ident),*), {
-        $($(#[$condition:meta])? $field:ident: $value:expr,)*
-    }) => {{
-        let place: *mut $type = $place;
-        let _all_fields = |whole: &$type| {
-            let $type { $($(#[$condition])? $field: _,)* $($other: _,)* } = whole;
-        };
-        $($(#[$condition])? (&raw mut (*place).$field).write($value);)*
-    }};
-}
-
 impl ThreadState {
     /// A state that stays for good; `None` if there is no memory.
     pub(crate) fn new(session: &'static Session, index: u32, choose_paths: fn()) -> Option<&'static Self> {
         let place: *mut Self = process::map_zeroed(Layout::new::<Self>())?.cast();
         // SAFETY: the memory is zeroed, has room for a state, is aligned, stays, and belongs to nobody else. Each field
-        // is written, here or by the two functions, or may be zero: the two caches and the processor time consist of
-        // atomic numbers alone, and are empty if these are 0.
+        // is written, here or by the two functions, or may be zero: the two caches consist of atomic numbers alone, and
+        // are empty if these are 0.
         unsafe {
-            if let Some(file) = &session.parts.row_file {
-                match file.map_more(IN_FILE, Some(place.cast())) {
-                    Some((offset, _)) => {
-                        session.log_open(index, offset);
-                        session.log_rows(index, 0, offset + offset_of!(Self, rows) as u64);
-                    }
-                    None => file.count(Lost::Rows),
-                }
-            }
+            map_state(session, index, (place.cast(), IN_FILE), offset_of!(Self, rows));
             write_tables(place);
-            write_logs(place);
+            OfThread::write(&raw mut (*place).parts, session);
             write_fields!(place, ThreadState
-                without (children, remembered, rows, stack, slab, pairs, launches, cpu_time), {
+                without (children, remembered, rows, stack, slab, parts), {
                 gate: Gate::closed(),
                 index: index,
                 nvtx: session.nvtx,
                 statistics: session.statistics,
-                is_taped: session.parts.tape_room.is_some(),
-                has_untracked: AtomicBool::new(false),
-                credits: Credits::new(session.parts.on_cpu, &session.clock),
+                flags: PartFlags::new(session),
                 thresholds: session.thresholds,
                 session: session,
                 window: RowsWindow::new(session.window()),
                 known: Mutex::default(),
                 told: Mutex::default(),
-                tape: Tape::new(session.parts.tape_room.as_ref()),
-                numbers: session.records_numbers().then(new_numbers),
-                spare_calls: Spare::default(),
-                woken: AtomicU64::new(0),
-                waits: ThreadWaits::default(),
-                has_endings: AtomicBool::new(false),
-                looks_again: AtomicBool::new(false),
-                call_rows: CallRows::new(),
                 name: Mutex::default(),
                 choose_paths: choose_paths,
                 left: AtomicU64::new(session.front_end.left()),
-                #[cfg(feature = "injection")]
-                openacc: OnceCell::new(),
-                #[cfg(feature = "cuda")]
-                helper: OnceCell::new(),
             });
             Some(&*place)
         }
@@ -124,49 +79,5 @@ unsafe fn write_tables(place: *mut ThreadState) {
             unused: AtomicU32::new(0),
             returned: AtomicU32::new(END),
         });
-    }
-}
-
-/// Writes the logs of launches and of timed ranges.
-///
-/// # Safety
-/// As for `write_tables`.
-#[inline(never)]
-unsafe fn write_logs(place: *mut ThreadState) {
-    // SAFETY: the caller vouches for the room.
-    unsafe {
-        let (pairs, launches) = (&raw mut (*place).pairs, &raw mut (*place).launches);
-        Chunked::new_at(&raw mut (*pairs).open);
-        write_fields!(pairs, OpenPairs without (open), { count: AtomicUsize::new(0), });
-        #[cfg(feature = "cuda")]
-        {
-            Chunked::new_at(&raw mut (*launches).open);
-            write_fields!(launches, LaunchLog without (open), {
-                lifetimes: Mutex::default(),
-                notes: Notes::default(),
-                next_number: AtomicU64::new(0),
-                lifetimes_with_calls: AtomicU32::new(0),
-            });
-        }
-        #[cfg(not(feature = "cuda"))]
-        launches.write(LaunchLog::new());
-    }
-}
-
-/// Makes the numbers for a timeline.
-#[inline(never)]
-fn new_numbers() -> Box<Numbers> {
-    let mut place = Box::<Numbers>::new_uninit();
-    let numbers = place.as_mut_ptr();
-    // SAFETY: there is room for one, and all of it is written.
-    unsafe {
-        Chunked::new_at(&raw mut (*numbers).created);
-        Chunked::new_at(&raw mut (*numbers).open);
-        write_fields!(numbers, Numbers without (created, open), {
-            next: AtomicU64::new(0),
-            end: AtomicU64::new(0),
-            owner: AtomicU64::new(0),
-        });
-        place.assume_init()
     }
 }

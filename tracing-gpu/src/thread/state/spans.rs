@@ -29,7 +29,7 @@ impl ThreadState {
     #[inline]
     fn helped_node(&self) -> u32 {
         #[cfg(feature = "cuda")]
-        if let Some(helper) = self.helper.get() {
+        if let Some(helper) = self.parts.helper.get() {
             return helper.present_node(&self.session.clock);
         }
         ROOT

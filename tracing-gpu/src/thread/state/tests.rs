@@ -32,8 +32,8 @@ fn what_callbacks_write_often_has_its_own_place_in_a_page() {
         (0, offset_of!(ThreadState, stack) + 8 + 6 * 32),
         (offset_of!(ThreadState, slab), 208),
         (offset_of!(ThreadState, remembered), 176),
-        (offset_of!(ThreadState, pairs), 64),
-        (offset_of!(ThreadState, launches), TOUCHED),
+        (offset_of!(ThreadState, parts.pairs), 64),
+        (offset_of!(ThreadState, parts.launches), TOUCHED),
     ];
     for (start, length) in often {
         assert!(start % 512 + length <= WRITTEN.start, "{length} bytes from {start} on meet {WRITTEN:?}");
@@ -57,7 +57,7 @@ fn a_slow_reading_of_the_processor_time_belongs_to_the_range_that_ended() {
     });
     let (told, begun) = (Told::default(), thread.now());
     told.now.set(begun);
-    assert!(thread.cpu_time.read_at_start(begun, &thread.stack, &thread.credits, &told));
+    assert!(thread.parts.cpu_time.read_at_start(begun, &thread.stack, &thread.flags.credits, &told));
     told.slow.set(slow);
     thread.stack.push(OUTER, outer, told.now.get());
     told.pass(100, 100);
@@ -83,10 +83,10 @@ fn the_last_wait_is_looked_at_again_at_the_end_of_any_range() {
         let key = RangeKey { label: 1, category: 0, style: range_model::RangeStyle::PushPop };
         let place = thread.place(thread.node(0, key), key, None);
         thread.session.parts.endings.make(thread.index).expect("there is room");
-        let waits = thread.waits.coincidences.get_or_init(Box::default);
+        let waits = thread.parts.waits.coincidences.get_or_init(Box::default);
         let now = thread.now();
         waits.look_later(PollWait { waiter: 1, time: [now, now + 1], task: None });
-        thread.looks_again.store(true, Relaxed);
+        thread.flags.looks_again.store(true, Relaxed);
         let duration = if is_long { thread.thresholds.long } else { 1 };
         thread.add(Ended { place, entered: now, duration, nested: 0 });
         assert!(waits.take_of_poll(&thread.session.clock).is_none(), "long: {is_long}");

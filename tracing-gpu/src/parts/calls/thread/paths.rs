@@ -28,7 +28,7 @@ impl ThreadState {
         let left = if call.is_new() { LastExit::Other } else { call.left(room.just_left(id)) };
         let start = self.start_after_wait(place, call, self.start_fast());
         room.push(span, place, start, id);
-        if let Some(numbers) = &self.numbers {
+        if let Some(numbers) = &self.parts.numbers {
             self.set_numbers(numbers, span, place, below, Some(call));
         }
         self.enter_call(place, call, start, left);
@@ -39,11 +39,11 @@ impl ThreadState {
     /// woken.
     #[inline(always)]
     pub(crate) fn enter_call(&self, place: Place, call: &Call, start: Ticks, left: LastExit) {
-        let known = self.woken.load(Relaxed);
+        let known = self.flags.woken.load(Relaxed);
         let woken = if [0, BY_TASK].contains(&known) { 0 } else { self.count_wait(place, call, known) };
         let evidence = |exited| Evidence {
             around: self.around_entry(exited),
-            done: self.waits.done.load(Relaxed),
+            done: self.parts.waits.done.load(Relaxed),
             has_tool: self.has_tool(),
         };
         let entry = Entry { now: start, left, woken, evidence };
@@ -84,7 +84,7 @@ impl ThreadState {
     #[inline(always)]
     pub(crate) fn exit_call(&self, call: CallId, now: Ticks, cpu: OnCpu, below: usize) {
         let around = || below.checked_sub(1).map_or(0, |around| self.stack.called_of(around));
-        self.session.parts.calls.exit_in(&self.spare_calls, self.index, call, now, cpu, around);
+        self.session.parts.calls.exit_in(&self.parts.spare_calls, self.index, call, now, cpu, around);
     }
 
     /// Counts an ended call, whose span was created on this thread or another.
@@ -126,7 +126,7 @@ impl ThreadState {
         let Served { node, batches, in_batch, share, .. } = *served;
         // Not by `call_row`: with a second caller it is no longer inlined, which costs each call 23 instructions.
         let row = self.known.lock().call_row(&self.lookup(), (node, identity.key.label), identity.metadata);
-        let row = row.and_then(|row| self.call_rows.get(row as usize));
+        let row = row.and_then(|row| self.parts.call_rows.get(row as usize));
         row.into_iter().for_each(|row| row.add_served(ServedSums { batches, in_batch, share }));
     }
 
@@ -146,7 +146,7 @@ impl ThreadState {
             self.children.insert(node, key, Place::new(node, row));
             Some(row as usize)
         });
-        self.call_rows.get(row?)
+        self.parts.call_rows.get(row?)
     }
 
     /// Updates the kind of the row of a span that was followed by a call. On any thread.
@@ -171,12 +171,12 @@ impl ThreadState {
             return 0;
         }
         let calls = &self.session.parts.calls;
-        let id = calls.begin(&self.spare_calls, self.index, place, parent.unwrap_or(0), self.session.clock.now());
+        let id = calls.begin(&self.parts.spare_calls, self.index, place, parent.unwrap_or(0), self.session.clock.now());
         if let Some(call) = calls.get(id) {
             if parent.is_none() {
                 call.set_alone();
             }
-            if self.is_taped {
+            if self.flags.is_taped {
                 call.set_numbers(new.numbers());
             }
         }
@@ -188,7 +188,7 @@ impl ThreadState {
     pub(crate) fn begin_linked(&self, span: u64, place: Place, above: CallId) -> CallId {
         let mut open = (0..self.stack.depth()).filter_map(|range| self.stack.frame(range));
         let start = open.find(|frame| frame.span() == span).map_or_else(|| self.session.clock.now(), Frame::start);
-        self.session.parts.calls.begin(&self.spare_calls, self.index, place, above, start)
+        self.session.parts.calls.begin(&self.parts.spare_calls, self.index, place, above, start)
     }
 
     /// Whether spans of this place are entered repeatedly, as far as is known.

@@ -9,7 +9,7 @@ impl ThreadState {
     #[cold]
     #[inline(never)]
     pub(crate) fn start_read(&self, now: Ticks) -> Ticks {
-        let is_read = self.cpu_time.read_at_start(now, &self.stack, &self.credits, &self.session.clock);
+        let is_read = self.parts.cpu_time.read_at_start(now, &self.stack, &self.flags.credits, &self.session.clock);
         if is_read { self.session.clock.now() } else { now }
     }
 
@@ -29,14 +29,15 @@ impl ThreadState {
         let open = (0..depth).filter_map(|range| self.stack.at(range));
         let mut open = open.map(|(place, start)| Ended::at(now, place, start));
         if let Some(longest) = open.find(|open| self.has_cpu_time(open)) {
-            self.cpu_time.read_at_end(longest.entered, now, &self.stack, depth, &self.session.clock);
+            self.parts.cpu_time.read_at_end(longest.entered, now, &self.stack, depth, &self.session.clock);
         }
     }
 
     /// Reads the processor time for an instance that ends, with `below` ranges below it, if it asks for that.
     #[inline(never)]
     pub(crate) fn reads_at_end(&self, ended: &Ended, below: usize, clocks: &impl Clocks) -> bool {
-        self.has_cpu_time(ended) && self.cpu_time.read_at_end(ended.entered, ended.end(), &self.stack, below, clocks)
+        self.has_cpu_time(ended)
+            && self.parts.cpu_time.read_at_end(ended.entered, ended.end(), &self.stack, below, clocks)
     }
 
     /// Whether a range has a processor time. While ranges are timed on a stream there is none: the reading would count
@@ -45,7 +46,7 @@ impl ThreadState {
         let is_span = |place| self.identity(place).is_some_and(|identity| identity.metadata.is_some());
         ended.duration >= self.thresholds.long
             && self.session.parts.on_cpu
-            && !self.pairs.any()
+            && !self.parts.pairs.any()
             && (self.session.parts.on_cpu_of_others || is_span(ended.place))
     }
 
@@ -54,10 +55,10 @@ impl ThreadState {
         if !self.has_cpu_time(ended) {
             return OnCpu::default();
         }
-        let cpu = self.cpu_time.of(ended, below, &self.credits);
+        let cpu = self.parts.cpu_time.of(ended, below, &self.flags.credits);
         self.rows.get(ended.place.row()).into_iter().for_each(|row| row.add_cpu(cpu));
-        if self.is_taped && cpu != OnCpu::default() {
-            self.tape.record_on_cpu(self.thread_id(), ended.entered, cpu);
+        if self.flags.is_taped && cpu != OnCpu::default() {
+            self.parts.tape.record_on_cpu(self.thread_id(), ended.entered, cpu);
         }
         cpu
     }

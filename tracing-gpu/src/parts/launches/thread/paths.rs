@@ -28,9 +28,9 @@ impl ThreadState {
     pub(crate) fn note_call(&self, correlation: u32, graph: bool, enqueues: bool, outside: impl FnOnce(&Self) -> u32) {
         // This path calls no function, so that no registers are saved.
         let rows = |row| self.rows.near(row);
-        if self.is_taped
+        if self.flags.is_taped
             || self.may_help()
-            || self.launches.note_near(&self.stack, rows, correlation, graph, enqueues).is_none()
+            || self.parts.launches.note_near(&self.stack, rows, correlation, graph, enqueues).is_none()
         {
             self.note_call_far(correlation, graph, enqueues, outside);
         }
@@ -41,9 +41,9 @@ impl ThreadState {
     fn note_call_far(&self, correlation: u32, graph: bool, enqueues: bool, outside: impl FnOnce(&Self) -> u32) {
         let rows = |row| self.rows.get_inline(row);
         let outside = if self.may_help() { outside(self) } else { ROOT };
-        if self.is_taped
+        if self.flags.is_taped
             || outside != ROOT
-            || self.launches.note_near(&self.stack, rows, correlation, graph, enqueues).is_none()
+            || self.parts.launches.note_near(&self.stack, rows, correlation, graph, enqueues).is_none()
         {
             self.note_any_call(correlation, graph, enqueues, outside);
         }
@@ -57,30 +57,30 @@ impl ThreadState {
 
     /// What another thread may look at.
     pub(crate) fn view(&'static self) -> ThreadView {
-        ThreadView { stack: &self.stack, notes: &self.launches.notes }
+        ThreadView { stack: &self.stack, notes: &self.parts.launches.notes }
     }
 
     /// A number that changes with each range of this thread in which calls are made.
     pub(crate) fn own_ranges(&self) -> u64 {
-        self.launches.next_number.load(Relaxed)
+        self.parts.launches.next_number.load(Relaxed)
     }
 
     /// Memory of calls outside of ranges.
     pub(crate) fn helper(&self) -> &Helper {
-        self.helper.get_or_init(Box::default)
+        self.parts.helper.get_or_init(Box::default)
     }
 
     /// Calls outside of ranges that could belong to either of two. On any thread.
     pub(crate) fn contested_calls(&self, window: Ticks) -> Vec<ContestedCalls> {
-        self.helper.get().map_or_else(Vec::new, |helper| helper.contested(window))
+        self.parts.helper.get().map_or_else(Vec::new, |helper| helper.contested(window))
     }
 
     #[cold]
     #[inline(never)]
     pub(crate) fn note_any_call(&self, correlation: u32, graph: bool, enqueues: bool, outside: u32) {
-        let at = if self.is_taped { self.session.clock.now() } else { 0 };
-        let call = self.numbers.as_ref().map_or(0, |numbers| numbers.innermost(self.stack.depth()));
-        self.launches.note(&self.around(), &AnyCall { correlation, graph, enqueues, at, call, outside });
+        let at = if self.flags.is_taped { self.session.clock.now() } else { 0 };
+        let call = self.parts.numbers.as_ref().map_or(0, |numbers| numbers.innermost(self.stack.depth()));
+        self.parts.launches.note(&self.around(), &AnyCall { correlation, graph, enqueues, at, call, outside });
     }
 
     /// The innermost open range, as a node of the tree; outside of ranges the row of this thread as a helper.
@@ -96,17 +96,17 @@ impl ThreadState {
     }
 
     pub(crate) fn note(&self, note: &Note) -> bool {
-        self.launches.notes.push(note, &self.session.parts.note_room)
+        self.parts.launches.notes.push(note, &self.session.parts.note_room)
     }
 
     /// Passes the new notes on. On any thread. Returns which notes were dropped since the last time.
     pub(crate) fn take_notes(&self, into: &mut Taken) -> Dropped {
-        self.launches.notes.take(into, &self.session.parts.note_room)
+        self.parts.launches.notes.take(into, &self.session.parts.note_room)
     }
 
     /// Returns the memory of notes that were read.
     pub(crate) fn give_back(&self, taken: &mut Taken) {
-        self.launches.notes.keep(taken.clear(&self.session.parts.note_room));
+        self.parts.launches.notes.keep(taken.clear(&self.session.parts.note_room));
     }
 }
 
@@ -114,17 +114,17 @@ impl ThreadState {
 impl ThreadState {
     /// Begins a lifetime on this thread. Returns its number, by which it ends.
     pub(crate) fn begin_lifetime(&self, label: u32, start: Ticks) -> InstanceId {
-        self.launches.begin_lifetime(label, start, self.session, || self.name.lock().clone())
+        self.parts.launches.begin_lifetime(label, start, self.session, || self.name.lock().clone())
     }
 
     /// Ends a lifetime that began on this thread, at `end` if that is measured. On any thread.
     pub(crate) fn end_lifetime(&self, instance: InstanceId, end: Option<Ticks>) {
-        self.launches.end_lifetime(instance, end, self.session);
+        self.parts.launches.end_lifetime(instance, end, self.session);
     }
 
     /// Open lifetimes that began here. On any thread.
     pub(crate) fn open_lifetimes(&self) -> Vec<OpenLifetimes> {
-        self.launches.open_lifetimes()
+        self.parts.launches.open_lifetimes()
     }
 
     pub(crate) fn around(&self) -> Around<'_> {

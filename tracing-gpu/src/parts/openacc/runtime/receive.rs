@@ -62,7 +62,7 @@ unsafe extern "C" fn receive(info: *const c_void, event: *const c_void, _api: *c
     if !session.statistics {
         return;
     }
-    let log = thread.openacc.get_or_init(Box::default);
+    let log = thread.parts.openacc.get_or_init(Box::default);
     if moment == Moment::End {
         log.end(kind, now, &session.budget);
         return;

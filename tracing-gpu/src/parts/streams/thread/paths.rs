@@ -27,7 +27,7 @@ impl ThreadState {
     #[inline(always)]
     pub(crate) fn keep_pair(&self, place: Place, pair: StartedPair) {
         let below = self.stack.depth().wrapping_sub(1);
-        self.pairs.keep(below, place, self.window.start(), pair, || self.key(place));
+        self.parts.pairs.keep(below, place, self.window.start(), pair, || self.key(place));
     }
 
     #[inline(never)]
@@ -53,14 +53,14 @@ impl ThreadState {
     /// Records the end of the range that has just left the top of the stack, if it is timed.
     #[inline(always)]
     pub(crate) fn end_pair(&self) {
-        if self.pairs.end_top(self.stack.depth(), &self.session.parts.streams) {
+        if self.parts.pairs.end_top(self.stack.depth(), &self.session.parts.streams) {
             self.left_pair();
         }
     }
 
     #[inline(always)]
     pub(crate) fn left_pair(&self) {
-        if !self.pairs.any() && stream::current() == 0 {
+        if !self.parts.pairs.any() && stream::current() == 0 {
             (self.choose_paths)(); // the stream was left before the range
         }
     }

@@ -251,7 +251,7 @@ impl Recorder {
     /// Takes the next piece of a thread's records. Returns the number of remaining pieces.
     fn take_piece(&self, state: &mut State, thread: &ThreadState, all: &mut Vec<Records>) -> usize {
         let mut records = state.spare.pop().unwrap_or_default();
-        let (lost, left) = thread.tape.take(&mut records);
+        let (lost, left) = thread.parts.tape.take(&mut records);
         self.lost.fetch_add(lost, Relaxed);
         if records.is_empty() {
             state.spare.push(records);

@@ -26,7 +26,7 @@ impl ThreadState {
         if !self.stack.push_near(span, place, start) {
             return false;
         }
-        if let Some(numbers) = &self.numbers {
+        if let Some(numbers) = &self.parts.numbers {
             self.set_numbers(numbers, span, place, below, None);
         }
         true
@@ -98,7 +98,7 @@ impl ThreadState {
     /// Records an ended range of this thread, if a timeline is written.
     #[inline]
     pub(crate) fn record_ended(&self, ended: Ended, end: Ticks, depth: usize) {
-        if !self.tape.is_open() {
+        if !self.parts.tape.is_open() {
             return;
         }
         if let Some(identity) = self.identity(ended.place) {
@@ -110,42 +110,42 @@ impl ThreadState {
     pub(crate) fn record_range(&self, key: RangeKey, start: Ticks, end: Ticks, depth: usize, cut: bool) {
         let numbers = self.numbers_of(depth);
         let range = RangeRecord { key, start, end, depth: depth as u32, began_on: None, cut, numbers };
-        self.tape.record_range(self.thread_id(), &range);
+        self.parts.tape.record_range(self.thread_id(), &range);
     }
 
     /// Records an ended call, if a timeline is written and the call is more than its one instance.
     pub(crate) fn record_call(&self, home: &Self, ended: &EndedCall) {
         let Some(label) = home.identity(ended.place).map(|identity| identity.key.label) else { return };
-        let Some(numbers) = ended.numbers.filter(|_| ended.entries > 1 && self.is_taped) else { return };
+        let Some(numbers) = ended.numbers.filter(|_| ended.entries > 1 && self.flags.is_taped) else { return };
         let (start, end, is_cancelled) = (ended.created, ended.closed, ended.is_cancelled);
-        self.tape.record_call(self.thread_id(), &CallRecord { label, start, end, is_cancelled, numbers });
+        self.parts.tape.record_call(self.thread_id(), &CallRecord { label, start, end, is_cancelled, numbers });
     }
 
     /// Records something of this thread, if a timeline is written.
     pub(crate) fn record(&self, record: impl FnOnce() -> Record) {
-        if self.tape.is_open() {
+        if self.parts.tape.is_open() {
             self.record_with_fields(record(), &Fields::default());
         }
     }
 
     /// Records a wait of a call since `since`, and its causes, if a timeline is written.
     pub(crate) fn record_wait(&self, call: &Call, since: Ticks, owed: &Owed, is_for_worker: bool) {
-        if let Some(call) = call.number_in_timeline().filter(|_| self.tape.is_open()) {
+        if let Some(call) = call.number_in_timeline().filter(|_| self.parts.tape.is_open()) {
             for (by, [start, end]) in owed.spans_of_names(since) {
-                self.tape.record_wait(self.thread_id(), &WaitRecord { call, by, start, end, is_for_worker });
+                self.parts.tape.record_wait(self.thread_id(), &WaitRecord { call, by, start, end, is_for_worker });
             }
         }
     }
 
     /// Records something with fields, if a timeline is written.
     pub(crate) fn record_with_fields(&self, record: Record, fields: &Fields) {
-        self.tape.record(self.thread_id(), record, fields);
+        self.parts.tape.record(self.thread_id(), record, fields);
     }
 
     /// Records the values of the range that starts then, if there are any and a timeline is written.
     pub(crate) fn record_values(&self, start: Ticks, values: &Changing, fields: &Fields) {
         if values.color.is_some() || values.payload.is_some() || !fields.is_empty() {
-            self.tape.record_values(self.thread_id(), start, values, fields);
+            self.parts.tape.record_values(self.thread_id(), start, values, fields);
         }
     }
 
@@ -153,7 +153,7 @@ impl ThreadState {
     /// innermost open call.
     #[inline]
     pub(crate) fn number(&self, parent: Option<u64>, metadata: &'static Metadata<'static>) -> NewSpan {
-        let Some(numbers) = &self.numbers else { return NewSpan::default() };
+        let Some(numbers) = &self.parts.numbers else { return NewSpan::default() };
         let parent = parent.unwrap_or_else(|| numbers.innermost(self.stack.depth()));
         let has_fields = !metadata.fields().is_empty() && self.session.records_values();
         let site = if has_fields { site_key(metadata) } else { 0 };
@@ -163,11 +163,11 @@ impl ThreadState {
     /// Keeps the numbers of a new span, and records its fields, which `visit` passes to its argument.
     #[inline]
     pub(crate) fn keep_numbers(&self, id: u64, new: NewSpan, visit: impl FnOnce(&mut dyn Visit)) {
-        let Some(numbers) = &self.numbers else { return };
+        let Some(numbers) = &self.parts.numbers else { return };
         numbers.keep(id, new);
         if new.site != 0 {
             let of = (new.span, new.site);
-            self.gate.while_closed(|| self.tape.record_fields(self.thread_id(), of, None, visit));
+            self.gate.while_closed(|| self.parts.tape.record_fields(self.thread_id(), of, None, visit));
         }
     }
 
@@ -175,32 +175,32 @@ impl ThreadState {
     pub(crate) fn record_later_fields(&self, created: &Created, visit: impl FnOnce(&mut dyn Visit)) {
         if let Some(of) = created.with_fields() {
             let at = Some(self.session.clock.now());
-            self.gate.while_closed(|| self.tape.record_fields(self.thread_id(), of, at, visit));
+            self.gate.while_closed(|| self.parts.tape.record_fields(self.thread_id(), of, at, visit));
         }
     }
 
     /// The data of a live span that was created with this state. On any thread.
     #[inline]
     pub(crate) fn created(&self, id: u64) -> Option<&Created> {
-        self.numbers.as_ref()?.created(id)
+        self.parts.numbers.as_ref()?.created(id)
     }
 
     /// The data of a live span that was created on this thread.
     #[inline]
     pub(crate) fn created_here(&self, id: u64) -> Option<&Created> {
-        self.numbers.as_ref()?.created_by_owner(id)
+        self.parts.numbers.as_ref()?.created_by_owner(id)
     }
 
     /// The numbers of an open range, by its place on the stack, or of one that has just left it.
     #[inline(always)]
     pub(crate) fn numbers_of(&self, range: usize) -> RangeNumbers {
-        self.numbers.as_ref().map_or_else(RangeNumbers::default, |numbers| numbers.of(range))
+        self.parts.numbers.as_ref().map_or_else(RangeNumbers::default, |numbers| numbers.of(range))
     }
 
     /// Numbers of a range without a span, in the innermost open call.
     #[cfg(feature = "injection")]
     pub(crate) fn number_alone(&self) -> RangeNumbers {
-        let Some(numbers) = &self.numbers else { return RangeNumbers::default() };
+        let Some(numbers) = &self.parts.numbers else { return RangeNumbers::default() };
         numbers.alone(numbers.innermost(self.stack.depth()))
     }
 }

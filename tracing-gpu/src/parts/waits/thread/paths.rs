@@ -19,9 +19,9 @@ impl ThreadState {
     pub(crate) fn set_woken(&self, woken: Moment, by: &Owed) {
         let woken = if woken == 0 { 0 } else { self.session.clock.ticks_at(woken) };
         if woken > 0 {
-            *self.waits.followed.get_or_init(Box::default).woken_by.lock() = *by;
+            *self.parts.waits.followed.get_or_init(Box::default).woken_by.lock() = *by;
         }
-        self.woken.store(if woken == 0 { self.without_follow() } else { woken }, Relaxed);
+        self.flags.woken.store(if woken == 0 { self.without_follow() } else { woken }, Relaxed);
     }
 
     /// The spans that have caused a wait which this thread ends now, by waking the waiter.
@@ -69,11 +69,11 @@ impl ThreadState {
     /// first looks for what ended the wait.
     #[inline(always)]
     pub(crate) fn start_after_wait(&self, place: Place, call: &Call, now: Ticks) -> Ticks {
-        if !self.has_endings.load(Relaxed) && self.session.parts.endings.are_asked_for() {
+        if !self.flags.has_endings.load(Relaxed) && self.session.parts.endings.are_asked_for() {
             self.make_endings();
         }
         let waited = call.waited(now);
-        if waited < self.thresholds.long_wait || ![0, BY_TASK].contains(&self.woken.load(Relaxed)) {
+        if waited < self.thresholds.long_wait || ![0, BY_TASK].contains(&self.flags.woken.load(Relaxed)) {
             return now;
         }
         self.infer(place, call, now, waited);
@@ -86,19 +86,19 @@ impl ThreadState {
     #[inline(never)]
     fn make_endings(&self) {
         if self.session.parts.endings.make(self.index).is_some() {
-            self.has_endings.store(true, Relaxed);
+            self.flags.has_endings.store(true, Relaxed);
         }
     }
 
     #[inline(never)]
     pub(crate) fn count_wait(&self, place: Place, call: &Call, woken: Ticks) -> Ticks {
         // A future inside of one that was not woken was not woken either.
-        self.woken.store(if woken == NOT_WOKEN { 0 } else { self.without_follow() }, Relaxed);
+        self.flags.woken.store(if woken == NOT_WOKEN { 0 } else { self.without_follow() }, Relaxed);
         if woken == NOT_WOKEN {
             call.waits_on();
             return 0;
         }
-        if let (Some(followed), Some(identity)) = (self.waits.followed.get(), self.identity(place)) {
+        if let (Some(followed), Some(identity)) = (self.parts.waits.followed.get(), self.identity(place)) {
             let owed = *followed.woken_by.lock();
             if ![0, self.session.id].contains(&owed.session) {
                 return woken; // woken in a span of another profiler
@@ -124,7 +124,7 @@ impl ThreadState {
     #[cold]
     #[inline(never)]
     pub(crate) fn blame_worker(&self, place: Place, call: &Call, now: Ticks, ready: u64) {
-        let (holder, [start, end]) = self.waits.last_long();
+        let (holder, [start, end]) = self.parts.waits.last_long();
         let since = now.saturating_sub(ready).max(start);
         let held = end.saturating_sub(since);
         if held < ready / 2 {
@@ -133,7 +133,7 @@ impl ThreadState {
         let label = |place| self.identity(place).map(|identity| identity.key.label);
         if let Some((waiter, holder)) = label(place).zip(label(holder)) {
             let owed = Owed::to(holder, end);
-            self.waits.held_up.get_or_init(Box::default).add(waiter, since, &owed);
+            self.parts.waits.held_up.get_or_init(Box::default).add(waiter, since, &owed);
             self.record_wait(call, since, &owed, true);
         }
     }
@@ -159,7 +159,8 @@ impl ThreadState {
                 values: &self.session.parts.values,
             })
         };
-        let is_paused = self.waits.coincidences.get().is_some_and(|all| all.pause(false).passes_over(now, waited));
+        let is_paused =
+            self.parts.waits.coincidences.get().is_some_and(|all| all.pause(false).passes_over(now, waited));
         let went_on = match is_paused {
             true => {
                 self.identity(place).and_then(|identity| self.session.parts.endings.unit.mark(identity.key.label, now))
@@ -172,8 +173,8 @@ impl ThreadState {
     /// The name of the range that has held this thread for most of a wait that ends now. A range that is longer than
     /// usual does not count: on a busy machine any range is long at times, because its thread does not run.
     fn held_by(&self, now: Ticks, waited: u64) -> Option<u32> {
-        let (range, [start, end]) = self.waits.last_long();
-        let (ran_since, length) = (self.waits.ran_since_long(), end.saturating_sub(start));
+        let (range, [start, end]) = self.parts.waits.last_long();
+        let (ran_since, length) = (self.parts.waits.ran_since_long(), end.saturating_sub(start));
         let has_held =
             coincidence::has_held(&self.session.clock, [start, end], ran_since, [now.saturating_sub(waited), now])
                 && self.rows.get(range.row()).is_some_and(|row| row.is_usual(length));
@@ -204,7 +205,7 @@ impl ThreadState {
     /// call. Returns when the wait ended.
     fn look_later(&self, place: Place, call: CallId, [since, end]: [Ticks; 2]) -> Option<Mark> {
         let waiter = self.identity(place)?.key.label;
-        let coincidences = self.waits.coincidences.get_or_init(Box::default);
+        let coincidences = self.parts.waits.coincidences.get_or_init(Box::default);
         if !coincidences.pause(true).passes_over(end, end - since) {
             let (outermost, task) = match self.stack.at(0) {
                 Some((outermost, _)) => (outermost, if outermost.is_called() { self.stack.call_of(0) } else { 0 }),
@@ -219,13 +220,13 @@ impl ThreadState {
 
     #[inline]
     pub(crate) fn looks_again(&self) -> bool {
-        self.looks_again.load(Relaxed)
+        self.flags.looks_again.load(Relaxed)
     }
 
     /// Keeps short ranges off the fast paths until the second look at the last wait: those paths never look.
     fn set_looks_again(&self) {
-        let looks_again = self.waits.coincidences.get().is_some_and(|all| all.looks_again());
-        if self.looks_again.swap(looks_again, Relaxed) != looks_again {
+        let looks_again = self.parts.waits.coincidences.get().is_some_and(|all| all.looks_again());
+        if self.flags.looks_again.swap(looks_again, Relaxed) != looks_again {
             (self.choose_paths)();
         }
     }
@@ -233,7 +234,7 @@ impl ThreadState {
     /// Looks at the ranges that ended right before a wait. Returns when the first waiter of the queue went on.
     fn look(&self, place: Place, now: Ticks, waited: u64, waiter: Waiter<'_>) -> Option<Mark> {
         let (session, label) = (self.session, self.identity(place)?.key.label);
-        let coincidences = self.waits.coincidences.get_or_init(Box::default);
+        let coincidences = self.parts.waits.coincidences.get_or_init(Box::default);
         coincidences.look((&session.parts.endings, &session.clock), (label, waiter), [now.saturating_sub(waited), now])
     }
 
@@ -242,7 +243,7 @@ impl ThreadState {
     #[inline(never)]
     pub(crate) fn look_again(&self, now: Ticks) {
         let (endings, values) = ((&self.session.parts.endings, &self.session.clock), &self.session.parts.values);
-        let due = self.waits.coincidences.get().filter(|all| all.is_due(now)).zip(endings.0.of(self.index));
+        let due = self.parts.waits.coincidences.get().filter(|all| all.is_due(now)).zip(endings.0.of(self.index));
         if let Some((all, own)) = due {
             match all.take_of_poll(&self.session.clock) {
                 Some(wait) => {
@@ -273,7 +274,7 @@ impl ThreadState {
         let call = self.session.parts.calls.get(call);
         let (begun, codes) = call.map_or((ended.entered, Codes::default()), |call| (call.created(), call.codes()));
         let end = ended.end();
-        self.waits.add_run(&ended);
+        self.parts.waits.add_run(&ended);
         let mark = |at| unit.mark(label, at);
         let off_since = if off == 0 { None } else { mark(end.saturating_sub(off)) };
         endings.end(mark(end), [mark(begun), mark(ended.entered), off_since], codes);
@@ -283,7 +284,7 @@ impl ThreadState {
     #[cold]
     #[inline(never)]
     pub(crate) fn add_held_up(&self, label: Option<u32>, times: [u64; 2], held_up_by: &Owed) {
-        let followed = self.waits.followed.get_or_init(Box::default);
+        let followed = self.parts.waits.followed.get_or_init(Box::default);
         label.into_iter().for_each(|label| followed.shorter.add(label, times, held_up_by));
     }
 }

@@ -25,9 +25,9 @@ impl ThreadState {
             return;
         }
         let task = PolledTask::new(span, woken, self.session.clock.now());
-        self.waits.followed.get_or_init(Box::default).tasks.lock().push(task);
-        if self.woken.load(Relaxed) == 0 {
-            self.woken.store(BY_TASK, Relaxed);
+        self.parts.waits.followed.get_or_init(Box::default).tasks.lock().push(task);
+        if self.flags.woken.load(Relaxed) == 0 {
+            self.flags.woken.store(BY_TASK, Relaxed);
         }
     }
 
@@ -35,19 +35,19 @@ impl ThreadState {
     #[cold]
     #[inline(never)]
     pub(crate) fn leave_task(&self, span: u64) {
-        let Some(followed) = self.waits.followed.get() else { return };
+        let Some(followed) = self.parts.waits.followed.get() else { return };
         let tasks = &mut *followed.tasks.lock();
         if let Some(place) = tasks.iter().rposition(|task| task.span == span) {
             tasks.truncate(place);
-            if tasks.is_empty() && self.woken.load(Relaxed) == BY_TASK {
-                self.woken.store(0, Relaxed);
+            if tasks.is_empty() && self.flags.woken.load(Relaxed) == BY_TASK {
+                self.flags.woken.store(0, Relaxed);
             }
         }
     }
 
     /// The value of [`woken`](Self::woken) for a future without `follow`.
     pub(crate) fn without_follow(&self) -> Ticks {
-        let is_in_task = || self.waits.followed.get().is_some_and(|followed| !followed.tasks.lock().is_empty());
+        let is_in_task = || self.parts.waits.followed.get().is_some_and(|followed| !followed.tasks.lock().is_empty());
         if self.session.parts.task_wakes.any() && is_in_task() { BY_TASK } else { 0 }
     }
 
@@ -58,7 +58,9 @@ impl ThreadState {
     #[inline(never)]
     pub(crate) fn enter_in_task(&self, call: &Call, tells: bool) -> u64 {
         let (session, range) = (self.session, self.stack.depth().saturating_sub(1));
-        let Some(followed) = self.waits.followed.get().filter(|_| session.parts.task_wakes.any()) else { return 0 };
+        let Some(followed) = self.parts.waits.followed.get().filter(|_| session.parts.task_wakes.any()) else {
+            return 0;
+        };
         let tasks = &mut *followed.tasks.lock();
         let Some(task) = tasks.last_mut() else { return 0 };
         task.enter(range, self.stack.call_of(range), &session.parts.calls);

@@ -337,13 +337,13 @@ fn lifetimes_that_calls_are_made_in_are_counted_until_they_end() {
         drop(requests);
         assert_eq!(lifetimes_with_calls(engine), 0);
         let _left = lifetime("left");
-        engine.thread().unwrap().launches.leave_lifetimes();
+        engine.thread().unwrap().parts.launches.leave_lifetimes();
         assert_eq!(lifetimes_with_calls(engine), 0);
     });
 }
 
 fn lifetimes_with_calls(engine: &'static Engine) -> u32 {
-    engine.thread().unwrap().launches.lifetimes_with_calls.load(std::sync::atomic::Ordering::Relaxed)
+    engine.thread().unwrap().parts.launches.lifetimes_with_calls.load(std::sync::atomic::Ordering::Relaxed)
 }
 
 /// The part `lifetimes` of the check on a GPU (`tests/examples/gpu_check/activity`). Nsight Systems reports the same
