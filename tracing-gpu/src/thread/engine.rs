@@ -1,27 +1,7 @@
 //! A profiler's engine: its session, the states of its threads, and the choice of a state and a path for each callback.
 //!
 //! A thread gets a state at its first span, finds it again through a thread-local, and returns it when the thread ends.
-//!
-//! A front end tries the paths of an entry or an exit in this order. The first one that applies does everything:
-//!
-//! | path | applies where the session | and on the thread | what it does |
-//! |---|---|---|---|
-//! | `counting` | measures by the processor's counter, and writes no timeline | no stream is in play, and no second look at a wait is to come | stack and row |
-//! | `on_stream` | the same | a stream is in play: inside `with_stream`, with a pair of events open, or anywhere once a span has named a stream | the same, and event pairs |
-//! | `recording` | writes a timeline, and measures by the processor's counter; or measures nothing and writes none | no stream is in play | stack, row and tape; or the stack alone |
-//! | `general` | in all other cases | | all of it, a tool's ranges too |
-//!
-//! [`choose_paths`] chooses among the first three, when the thread first uses a session or when a condition of this
-//! table has changed. They handle spans that were created on the thread, have no values of their own, and stand under
-//! the innermost open range by creation, while no NVTX tool is attached and at most 64 ranges are open. `on_stream`
-//! leaves spans with a call alone. In all other cases they change nothing, and `general` does the work.
-//!
-//! Creation and close of a span read no clock: their fast path is [`Engine::creating`], where no timeline is written
-//! and no span has named a stream. Where a timeline is written, it is `recording`.
-//!
-//! `inline(always)` here, in `state/` and in `tape.rs` saves 2 to 10 % of the instructions of a span in a timeline
-//! (callgrind, a release build without link-time optimisation), and at the entry of a call (`parts/calls/session.rs`) 2 % of
-//! the time of a request of the benchmark `requests`. Elsewhere `inline` does as well.
+//! The paths, and which applies where: [`choice`](crate::parts::thread::choice).
 
 use std::cell::{Cell, RefCell};
 use std::sync::atomic::Ordering::Relaxed;
@@ -35,11 +15,7 @@ use super::number::number;
 use super::slab::MAX_THREADS;
 use super::state::ThreadState;
 use crate::chunked::Chunked;
-use crate::clock::Moment;
-use crate::parts::streams::device as stream;
-use crate::parts::timeline::thread::tape::Record;
-use crate::parts::waits::session::owed::{NOBODY, Owed};
-use crate::parts::waits::thread::woken::WOKEN;
+use crate::parts::thread::choice::choose;
 use crate::process;
 use crate::session::gate::FINISHED;
 use crate::session::{Session, SessionOptions};
@@ -91,10 +67,6 @@ thread_local! {
     static COUNTING: Cell<Option<&'static ThreadState>> = const { Cell::new(None) };
     /// The same for the fast paths of created and closed spans.
     static CREATING: Cell<Option<&'static ThreadState>> = const { Cell::new(None) };
-    /// The same for the path `recording`.
-    static RECORDING: Cell<Option<&'static ThreadState>> = const { Cell::new(None) };
-    /// The same for the path `on_stream`.
-    static ON_STREAM: Cell<Option<&'static ThreadState>> = const { Cell::new(None) };
     /// The state of the engine that was last called on this thread.
     static LAST: Cell<Option<&'static ThreadState>> = const { Cell::new(None) };
     /// All states of this thread. The destructor returns them when the thread ends.
@@ -135,17 +107,6 @@ pub(crate) fn look_again() {
     choose_paths(LAST.get());
 }
 
-/// This thread is about to poll a future that was woken then, or has done so (0).
-pub(crate) fn polls_woken(woken: Moment, by: &Owed) {
-    WOKEN.set((woken, *by));
-    LAST.get().into_iter().for_each(|thread| thread.set_woken(woken, by));
-}
-
-/// To whom those owe their wait that this thread wakes now.
-pub(crate) fn wakes(now: Moment) -> Owed {
-    LAST.get().map_or_else(|| Owed::to(NOBODY, now), |thread| thread.wakes(thread.session.clock.ticks_at(now)))
-}
-
 /// In a forked child: makes each callback search for its state, and so find that it must do nothing.
 pub(crate) extern "C" fn forget_thread() {
     choose_paths(None);
@@ -154,19 +115,12 @@ pub(crate) extern "C" fn forget_thread() {
 }
 
 fn choose_paths(thread: Option<&'static ThreadState>) {
-    let knows_clock = thread.filter(|thread| thread.session.has_one_clock() && !thread.looks_again());
-    let on_stream = knows_clock.filter(|thread| has_streams(thread));
-    let only_counts = |thread: &&ThreadState| thread.statistics && !thread.flags.is_taped;
-    ON_STREAM.set(on_stream.filter(only_counts));
-    let off_stream = knows_clock.filter(|_| on_stream.is_none());
-    COUNTING.set(off_stream.filter(only_counts));
-    RECORDING.set(off_stream.filter(|_| COUNTING.get().is_none()));
+    COUNTING.set(choose(thread));
 }
 
-/// Whether streams may matter on this thread.
-fn has_streams(thread: &ThreadState) -> bool {
-    let session = thread.session;
-    session.parts.gpu && (stream::current() != 0 || session.has_streams() || thread.parts.pairs.any())
+/// The state of the engine that was last called on this thread.
+pub(crate) fn last() -> Option<&'static ThreadState> {
+    LAST.get()
 }
 
 impl Engine {
@@ -202,16 +156,10 @@ impl Engine {
         CREATING.get().filter(|thread| self.is_open(thread))
     }
 
-    /// The state of this thread, if the path `recording` applies.
+    /// A state of this thread, if it is ready to be written for this engine.
     #[inline(always)]
-    pub(crate) fn recording(&self) -> Option<&'static ThreadState> {
-        RECORDING.get().filter(|thread| self.is_open(thread))
-    }
-
-    /// The state of this thread, if the path `on_stream` applies.
-    #[inline(always)]
-    pub(crate) fn on_stream(&self) -> Option<&'static ThreadState> {
-        ON_STREAM.get().filter(|thread| self.is_open(thread))
+    pub(crate) fn open(&self, thread: Option<&'static ThreadState>) -> Option<&'static ThreadState> {
+        thread.filter(|thread| self.is_open(thread))
     }
 
     /// The state of this thread, ready to be written; `None` if this callback must do nothing.
@@ -252,8 +200,7 @@ impl Engine {
         thread.catch_up();
         thread.gate.open(gate);
         choose_paths(Some(thread));
-        let is_plain = !thread.flags.is_taped && (!self.session.parts.gpu || !self.session.has_streams());
-        CREATING.set(Some(thread).filter(|_| is_plain));
+        CREATING.set(Some(thread).filter(|thread| thread.creates_plainly()));
         LAST.set(Some(thread));
         Some(thread)
     }
@@ -281,11 +228,7 @@ impl Engine {
         number();
         let id = process::thread_id();
         *thread.name.lock() = self.given_name(id).unwrap_or_else(|| thread_name(thread.index));
-        thread.set_thread(id);
-        let (woken, by) = WOKEN.get();
-        thread.set_woken(woken, &by);
-        self.session.log_thread(thread.index, id, &thread.name.lock());
-        thread.record(|| Record::Thread { name: thread.name.lock().as_str().into() });
+        thread.begin_parts(id);
         if self.session.nvtx && nvtx_rs::is_tool_attached() {
             nvtx_rs::naming::name_current_thread(&thread.name.lock());
         }
@@ -306,9 +249,8 @@ impl Engine {
                 let is_new = *thread.name.lock() != name;
                 if is_new {
                     name.clone_into(&mut thread.name.lock());
-                    process::undisturbed(|| self.session.log_thread(thread.index, id, name));
                 }
-                thread.record(|| Record::Thread { name: name.into() });
+                thread.rename_in_parts(id, name, is_new);
             }
             None => {
                 threads.named.retain(|(named, _)| *named != id);
@@ -354,7 +296,7 @@ impl Engine {
     /// ranges.
     fn release(&self, thread: &'static ThreadState) {
         thread.gate.close();
-        self.session.parts.calls.leave_spans(thread.index);
+        self.session.parts.leave_thread(thread.index);
         if !thread.is_up_to_date() {
             thread.catch_up();
         }

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use tracing_core::{Event, Metadata, span};
 
 use crate::parts::streams::device as stream;
+use crate::parts::thread::choice;
 use crate::parts::timeline::thread::numbers::{Created, NewSpan};
 use crate::parts::values::span::values::SpanValues;
 use crate::record::{CallId, Place, StreamId, Unnamed};
@@ -152,7 +153,7 @@ fn new_span_otherwise<H: Home>(
     given: H::Given,
     attributes: &span::Attributes<'_>,
 ) -> Option<H::Created> {
-    let recording = engine.recording().and_then(|thread| {
+    let recording = engine.open(choice::recording()).and_then(|thread| {
         let known = known_child(thread, attributes)?;
         let new = || thread.number(None, attributes.metadata());
         let (created, new) = match new_span_counting::<H>(thread, given, known) {
@@ -308,7 +309,7 @@ fn enter_called<H: Home>(thread: &ThreadState, id: u64, place: Place) -> bool {
 
 #[inline(never)]
 fn enter_otherwise<H: Home>(engine: &'static Engine, home: &H, id: u64) {
-    if let Some(thread) = engine.on_stream()
+    if let Some(thread) = engine.open(choice::on_stream())
         && let Some(place) = H::place_here(thread, id).filter(|place| place.is_plain())
     {
         return match stream::current() {
@@ -316,7 +317,7 @@ fn enter_otherwise<H: Home>(engine: &'static Engine, home: &H, id: u64) {
             stream => thread.enter_on_stream(id, place, stream),
         };
     }
-    if let Some(thread) = engine.recording()
+    if let Some(thread) = engine.open(choice::recording())
         && let Some(place) = H::place_here(thread, id)
         && match place.is_plain() {
             true => thread.enter_recording(id, place),
@@ -400,8 +401,8 @@ fn exit_noted<H: Home>(engine: &'static Engine, home: &H, thread: &ThreadState, 
 
 #[inline(never)]
 fn exit_otherwise<H: Home>(engine: &'static Engine, home: &H, id: u64) {
-    let is_done = engine.on_stream().is_some_and(|thread| thread.exit_on_stream(id))
-        || engine.recording().is_some_and(|thread| thread.exit_recording(id));
+    let is_done = engine.open(choice::on_stream()).is_some_and(|thread| thread.exit_on_stream(id))
+        || engine.open(choice::recording()).is_some_and(|thread| thread.exit_recording(id));
     if !is_done {
         exit_general(engine, home, id);
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tracing_core::{Dispatch, Event, Interest, Metadata, Subscriber, span};
 
 use super::{Beside, EnteredSpan, Home};
+use crate::parts::thread::choice;
 use crate::parts::timeline::thread::numbers::Created;
 use crate::parts::values::span::values::SpanValues;
 use crate::parts::values::tier as own_values;
@@ -111,7 +112,7 @@ impl Subscriber for GpuSubscriber {
     #[inline]
     fn try_close(&self, id: span::Id) -> bool {
         let span = SpanRef::from_id(id.into_u64());
-        let thread = self.engine.creating().or_else(|| self.engine.recording());
+        let thread = self.engine.creating().or_else(|| self.engine.open(choice::recording()));
         let is_closed = thread.is_some_and(|thread| thread.index == span.thread && thread.slab.close_near(span));
         is_closed || self.try_close_general(span)
     }

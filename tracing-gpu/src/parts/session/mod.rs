@@ -131,6 +131,11 @@ impl OfSession {
         self.batches.forget();
     }
 
+    /// The thread with this number ends.
+    pub(crate) fn leave_thread(&self, thread: u32) {
+        self.calls.leave_spans(thread);
+    }
+
     /// A span is in no row.
     pub(crate) fn drop_span(&self) {
         self.row_file.iter().for_each(|file| file.count(Lost::Spans));

@@ -1,5 +1,6 @@
 //! What the parts keep for a thread.
 
+pub(crate) mod choice;
 mod new;
 mod windows;
 

@@ -5,12 +5,15 @@ use std::sync::atomic::Ordering::Relaxed;
 use crate::clock::Ticks;
 use crate::parts::calls::thread::call_row::CallRow;
 use crate::parts::timeline::thread::tape::Record;
+use crate::parts::waits::thread::woken::WOKEN;
+#[cfg(feature = "injection")]
+use crate::process;
 use crate::record::{CallId, Ended, OnCpu};
 use crate::thread::state::ThreadState;
 
 impl ThreadState {
-    /// Gives this state to a thread with this operating-system number.
-    pub(crate) fn set_thread(&self, thread: u32) {
+    /// A thread with this number of the operating system has this state from now on, and a name.
+    pub(crate) fn begin_parts(&self, thread: u32) {
         self.parts.numbers.iter().for_each(|numbers| numbers.begin_thread());
         if self.session.parts.on_cpu {
             self.parts.cpu_time.begin_thread();
@@ -20,6 +23,19 @@ impl ThreadState {
         #[cfg(feature = "cuda")]
         self.parts.helper.get().into_iter().for_each(|helper| helper.begin_thread());
         self.parts.launches.set_thread(thread, self.session);
+        let (woken, by) = WOKEN.get();
+        self.set_woken(woken, &by);
+        self.session.log_thread(self.index, thread, &self.name.lock());
+        self.record(|| Record::Thread { name: self.name.lock().as_str().into() });
+    }
+
+    /// The thread has this name from now on.
+    #[cfg(feature = "injection")]
+    pub(crate) fn rename_in_parts(&self, thread: u32, name: &str, is_new: bool) {
+        if is_new {
+            process::undisturbed(|| self.session.log_thread(self.index, thread, name));
+        }
+        self.record(|| Record::Thread { name: name.into() });
     }
 
     /// Forgets the open untracked ranges of other code on this thread.

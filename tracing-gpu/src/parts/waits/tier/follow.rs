@@ -11,8 +11,8 @@ use pin_project_lite::pin_project;
 
 use crate::clock::{Moment, moment};
 use crate::parts::waits::session::owed::Owed;
+use crate::parts::waits::thread::polls;
 use crate::parts::waits::thread::woken::NOT_WOKEN;
-use crate::thread::engine;
 
 /// Follows who wakes a future, and so how long its call is *ready*: woken, but not polled yet because all workers are
 /// busy. Without it that time counts as another wait.
@@ -68,7 +68,7 @@ impl Wake for Waking {
         let mut by = self.by.lock();
         if self.at.load(Relaxed) == 0 {
             let now = moment();
-            by.0 = engine::wakes(now);
+            by.0 = polls::wakes(now);
             self.at.store(now, Relaxed);
         }
         let waker = by.1.clone();
@@ -99,9 +99,9 @@ impl<F: Future> Future for Follow<F> {
         };
         // Others poll it, too: the rest of its task was woken. It waits on, for what it has waited so far.
         let is_again = woken == 0 && !is_first;
-        engine::polls_woken(if is_again { NOT_WOKEN } else { woken }, &by);
+        polls::polls_woken(if is_again { NOT_WOKEN } else { woken }, &by);
         let result = this.future.poll(&mut Context::from_waker(waker));
-        engine::polls_woken(0, &Owed::NONE);
+        polls::polls_woken(0, &Owed::NONE);
         result
     }
 }
