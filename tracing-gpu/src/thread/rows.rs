@@ -57,7 +57,7 @@ impl Rows {
 
     /// Counts an ended instance.
     #[inline]
-    pub(super) fn add(&self, ended: Ended, budget: &Budget) {
+    pub(crate) fn add(&self, ended: Ended, budget: &Budget) {
         let Some(row) = self.rows.get(ended.place.row()) else { return };
         row.note_longest(ended.entered, ended.duration);
         if row.add_near(ended.duration, ended.nested, SHORT) {

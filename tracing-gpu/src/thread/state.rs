@@ -24,8 +24,7 @@ use crate::session::{NvtxRange, Session};
 use crate::span::site::Site;
 use crate::thresholds::Thresholds;
 
-mod entries;
-mod exits;
+mod counting;
 #[cfg(all(target_os = "linux", feature = "command"))]
 pub(crate) mod image;
 mod new;
@@ -62,7 +61,7 @@ pub(crate) struct ThreadState {
     pub(crate) window: RowsWindow,
     pub(crate) known: Mutex<Known>,
     /// Ranges that were exited on other threads, with the times.
-    told: Mutex<Vec<(u64, Ticks)>>,
+    pub(crate) told: Mutex<Vec<(u64, Ticks)>>,
     /// The name of the thread.
     pub(crate) name: Mutex<String>,
     /// Chooses the paths of this thread's entries and exits again.
@@ -202,7 +201,7 @@ impl ThreadState {
         nvtx_rs::is_tool_absent() || !self.nvtx
     }
 
-    fn nvtx_range(&self, place: Place) -> Option<NvtxRange> {
+    pub(crate) fn nvtx_range(&self, place: Place) -> Option<NvtxRange> {
         self.identity(place).and_then(|identity| identity.nvtx)
     }
 

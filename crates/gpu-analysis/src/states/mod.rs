@@ -1,10 +1,10 @@
 //! What calls of futures do because of the GPU: how long they were in CUDA's API, and how long they waited for what
 //! they had launched.
 //!
-//! Rows of threads know the other states at once (`parts/calls/session.rs`). These two come with records of the GPU, which
-//! arrive later. A call is *in CUDA* while one of its instances is open on a thread that is in a call of the API. It
-//! *waits for its GPU work* before its last poll, while no instance is open and no child call is alive, and an
-//! operation is not over that was launched in it, or in a call or span below it.
+//! Rows of threads know the other states at once (tracing-gpu's `parts/calls/session.rs`). These two come with records
+//! of the GPU, which arrive later. A call is *in CUDA* while one of its instances is open on a thread that is in a call
+//! of the API. It *waits for its GPU work* before its last poll, while no instance is open and no child call is alive,
+//! and an operation is not over that was launched in it, or in a call or span below it.
 //!
 //! The durations of the operations that a batch launches are divided among the calls that it serves (`batches.rs`).
 //!

@@ -1,6 +1,7 @@
 //! The paths of entries and exits, and the choice among them.
 //!
-//! A front end tries the paths of an entry or an exit in this order. The first one that applies does everything:
+//! A front end tries the paths of an entry or an exit in this order. The first one that applies does everything. The
+//! core has `counting`; parts have the others:
 //!
 //! | path | applies where the session | and on the thread | what it does |
 //! |---|---|---|---|
@@ -9,17 +10,17 @@
 //! | `recording` | writes a timeline, and measures by the processor's counter; or measures nothing and writes none | no stream is in play | stack, row and tape; or the stack alone |
 //! | `general` | in all other cases | | all of it, a tool's ranges too |
 //!
-//! [`choose`] chooses among the first three, when the thread first uses a session or when a condition of this
-//! table has changed. They handle spans that were created on the thread, have no values of their own, and stand under
-//! the innermost open range by creation, while no NVTX tool is attached and at most 64 ranges are open. `on_stream`
-//! leaves spans with a call alone. In all other cases they change nothing, and `general` does the work.
+//! [`choose`] chooses among the first three, when the thread first uses a session or when a condition of this table has
+//! changed. They handle spans that were created on the thread, have no values of their own, and stand under the
+//! innermost open range by creation, while no NVTX tool is attached and at most 64 ranges are open. `on_stream` leaves
+//! spans with a call alone. In all other cases they change nothing, and `general` does the work.
 //!
-//! Creation and close of a span read no clock: their fast path is [`Engine::creating`](crate::thread::engine::Engine::creating), where no timeline is written
-//! and no span has named a stream. Where a timeline is written, it is `recording`.
+//! Creation and close of a span read no clock: their fast path is `Engine::creating`, where no timeline is written and
+//! no span has named a stream. Where a timeline is written, it is `recording`.
 //!
-//! `inline(always)` here, in `state/` and in `tape.rs` saves 2 to 10 % of the instructions of a span in a timeline
-//! (callgrind, a release build without link-time optimisation), and at the entry of a call (`parts/calls/session.rs`) 2 % of
-//! the time of a request of the benchmark `requests`. Elsewhere `inline` does as well.
+//! `inline(always)` here, in the paths and in `tape.rs` saves 2 to 10 % of the instructions of a span in a timeline
+//! (callgrind, a release build without link-time optimisation), and at the entry of a call (`parts/calls/session.rs`)
+//! 2 % of the time of a request of the benchmark `requests`. Elsewhere `inline` does as well.
 
 use std::cell::Cell;
 

@@ -1,6 +1,7 @@
 //! What the parts keep for a thread.
 
 pub(crate) mod choice;
+pub(crate) mod general;
 mod new;
 mod windows;
 

@@ -1,11 +1,25 @@
 //! Readings of a thread's processor time, for long ranges.
 
-use crate::clock::Ticks;
+use crate::clock::{Ticks, read_counter};
 use crate::parts::cpu_time::thread::Clocks;
 use crate::record::{Ended, OnCpu};
 use crate::thread::state::ThreadState;
 
 impl ThreadState {
+    /// The start of a range on a fast path. Reads the thread's processor time, if that is paid for.
+    #[inline(always)]
+    pub(crate) fn start_fast(&self) -> Ticks {
+        let now = read_counter();
+        if self.flags.credits.any() { self.start_read(now) } else { now }
+    }
+
+    /// The same on any path.
+    #[inline(always)]
+    pub(crate) fn start(&self) -> Ticks {
+        let now = self.now();
+        if self.flags.credits.any() { self.start_read(now) } else { now }
+    }
+
     #[cold]
     #[inline(never)]
     pub(crate) fn start_read(&self, now: Ticks) -> Ticks {

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 #[cfg(feature = "cuda")]
 use gpu_activity::record::Note;
 
-use crate::clock::Ticks;
+use crate::clock::{Ticks, read_counter};
 #[cfg(feature = "cuda")]
 use crate::parts::launches::thread::helper::{ContestedCalls, Helper, ThreadView};
 #[cfg(feature = "cuda")]
@@ -15,7 +15,7 @@ use crate::parts::launches::thread::launch_log::Around;
 use crate::parts::launches::thread::lifetimes::OpenLifetimes;
 #[cfg(feature = "cuda")]
 use crate::parts::launches::thread::notes::{Dropped, Taken};
-use crate::record::InstanceId;
+use crate::record::{Ended, InstanceId};
 #[cfg(feature = "cuda")]
 use crate::session::catalog::ROOT;
 use crate::thread::state::ThreadState;
@@ -107,6 +107,42 @@ impl ThreadState {
     /// Returns the memory of notes that were read.
     pub(crate) fn give_back(&self, taken: &mut Taken) {
         self.parts.launches.notes.keep(taken.clear(&self.session.parts.note_room));
+    }
+}
+
+/// Exits of ranges with CUDA calls.
+impl ThreadState {
+    /// Path `counting`, for a range with CUDA calls. Returns false, and changes nothing, if it does not apply. Only
+    /// after [`exit_counting`](Self::exit_counting) has asked for it.
+    #[inline(always)]
+    pub(crate) fn exit_noted(&self, span: u64) -> bool {
+        let now = read_counter();
+        // This path calls no function, so that no registers are saved.
+        let Some((below, top)) = self.stack.top_near(span) else { return false };
+        let Some(row) = self.rows.near(top.place().row_without_call()).filter(|_| {
+            now.saturating_sub(top.start()) < self.thresholds.long
+                && self.parts.launches.end_near(&self.stack, below, now)
+        }) else {
+            return self.exit_noted_far(span, now);
+        };
+        let ended = self.stack.pop_top(below, top, now);
+        row.add_near(ended.duration, ended.nested, self.thresholds.long) || self.count(ended)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn exit_noted_far(&self, span: u64, now: Ticks) -> bool {
+        let Some(ended) = self.stack.pop_near(span, now) else { return false };
+        let end = self.end(ended);
+        self.parts.launches.end_gone(&self.around(), end);
+        true
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn count(&self, ended: Ended) -> bool {
+        self.add(ended);
+        true
     }
 }
 

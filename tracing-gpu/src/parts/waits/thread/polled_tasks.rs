@@ -45,7 +45,7 @@ impl ThreadState {
         }
     }
 
-    /// The value of [`woken`](Self::woken) for a future without `follow`.
+    /// The value of `woken` for a future without `follow`.
     pub(crate) fn without_follow(&self) -> Ticks {
         let is_in_task = || self.parts.waits.followed.get().is_some_and(|followed| !followed.tasks.lock().is_empty());
         if self.session.parts.task_wakes.any() && is_in_task() { BY_TASK } else { 0 }

@@ -1,38 +1,18 @@
-//! Entries: the paths by which a range opens.
+//! Entries of any range, with all parts: the path `general`.
 
 use range_model::RangeStyle;
 
-use super::ThreadState;
-use crate::clock::{Ticks, read_counter};
+use crate::clock::Ticks;
 use crate::parts::calls::session::{Call, LastExit};
 use crate::parts::streams::device::{self as stream, StartedPair};
 use crate::parts::timeline::thread::numbers::Created;
 use crate::parts::values::span::fields::Fields;
 use crate::parts::values::span::values::{Changing, SpanValues};
 use crate::record::{CallId, Place, RangeKey, StreamId};
+use crate::thread::state::ThreadState;
 
 /// Entries. Places belong to this thread.
 impl ThreadState {
-    /// Path `counting`. Returns false, and changes nothing, if it does not apply.
-    #[inline(always)]
-    pub(crate) fn enter_counting(&self, span: u64, place: Place) -> bool {
-        self.lacks_tool() && self.stack.is_under_top(place) && self.stack.push_near(span, place, self.start_fast())
-    }
-
-    /// The start of a range on a fast path. Reads the thread's processor time, if that is paid for.
-    #[inline(always)]
-    pub(crate) fn start_fast(&self) -> Ticks {
-        let now = read_counter();
-        if self.flags.credits.any() { self.start_read(now) } else { now }
-    }
-
-    /// The same on any path.
-    #[inline(always)]
-    pub(crate) fn start(&self) -> Ticks {
-        let now = self.now();
-        if self.flags.credits.any() { self.start_read(now) } else { now }
-    }
-
     /// Path `general`: opens any range, timed on `stream` if that is not 0.
     #[inline(never)]
     pub(crate) fn enter_general(

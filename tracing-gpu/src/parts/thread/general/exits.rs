@@ -1,35 +1,17 @@
-//! Exits: the paths by which a range ends, and their effects on the ranges above.
+//! Exits of any range, with all parts, and their effects on the ranges above: the path `general`.
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::{CountingExit, FindValues, TOLD, ThreadState};
-
-use crate::clock::{Ticks, read_counter};
+use crate::clock::Ticks;
 use crate::parts::cpu_time::thread::Clocks;
 use crate::parts::values::span::fields::Fields;
 use crate::record::{CallId, Ended, OnCpu, Place};
 use crate::session::NvtxRange;
-use crate::span::site::site_key;
 use crate::thread::stack::Ranges;
+use crate::thread::state::{FindValues, ThreadState};
 
 /// Exits.
 impl ThreadState {
-    /// Path `counting`.
-    #[inline(always)]
-    pub(crate) fn exit_counting(&self, span: u64) -> CountingExit {
-        if !self.lacks_tool() {
-            return CountingExit::Not;
-        }
-        if self.stack.is_top_noted() {
-            return CountingExit::Noted;
-        }
-        let Some(ended) = self.stack.pop_near(span, read_counter()) else { return CountingExit::Not };
-        match self.rows.get_inline(ended.place.row_without_call()) {
-            Some(row) if row.add_near(ended.duration, ended.nested, self.thresholds.long) => CountingExit::Done,
-            _ => CountingExit::Uncounted(ended),
-        }
-    }
-
     /// Counts an instance that [`exit_counting`](Self::exit_counting) could not.
     #[inline(never)]
     pub(crate) fn add_uncounted(&self, place: Place, entered: Ticks, duration: u64, nested: u64) {
@@ -41,39 +23,6 @@ impl ThreadState {
             return self.note_end(Ended { place, entered, duration, nested }, call, below, 0);
         }
         self.end(Ended { place, entered, duration, nested });
-    }
-
-    /// Path `counting`, for a range with CUDA calls. Returns false, and changes nothing, if it does not apply. Only
-    /// after [`exit_counting`](Self::exit_counting) has asked for it.
-    #[inline(always)]
-    pub(crate) fn exit_noted(&self, span: u64) -> bool {
-        let now = read_counter();
-        // This path calls no function, so that no registers are saved.
-        let Some((below, top)) = self.stack.top_near(span) else { return false };
-        let Some(row) = self.rows.near(top.place().row_without_call()).filter(|_| {
-            now.saturating_sub(top.start()) < self.thresholds.long
-                && self.parts.launches.end_near(&self.stack, below, now)
-        }) else {
-            return self.exit_noted_far(span, now);
-        };
-        let ended = self.stack.pop_top(below, top, now);
-        row.add_near(ended.duration, ended.nested, self.thresholds.long) || self.count(ended)
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn exit_noted_far(&self, span: u64, now: Ticks) -> bool {
-        let Some(ended) = self.stack.pop_near(span, now) else { return false };
-        let end = self.end(ended);
-        self.parts.launches.end_gone(&self.around(), end);
-        true
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn count(&self, ended: Ended) -> bool {
-        self.add(ended);
-        true
     }
 
     /// Path `general`: closes the range of `span` if it is the innermost one. Returns false if it is not.
@@ -137,7 +86,7 @@ impl ThreadState {
     }
 
     /// The same, at this time.
-    pub(super) fn unwind_at(&self, end: Option<Ticks>) -> Vec<Place> {
+    pub(crate) fn unwind_at(&self, end: Option<Ticks>) -> Vec<Place> {
         self.told.lock().clear();
         self.forget_untracked();
         self.read_before_ends();
@@ -145,28 +94,6 @@ impl ThreadState {
         self.parts.launches.end_gone(&self.around(), end.unwrap_or_else(|| self.now()));
         self.parts.pairs.end_all(&self.session.parts.streams);
         places
-    }
-
-    /// Counts a misnested exit for two call sites: of the exited range, and of the range above it, which is still open.
-    /// The guard of either may be held too long; the report finds out which.
-    fn count_misnested(&self, exited_and_above: &[Place]) {
-        let sites = exited_and_above.iter().filter_map(|place| self.identity(*place)?.metadata);
-        let mut counted = None;
-        for metadata in sites {
-            if counted != Some(site_key(metadata)) {
-                self.session.losses.misnested.count(metadata, |site| site.exits += 1);
-            }
-            counted = Some(site_key(metadata));
-        }
-    }
-
-    /// Tells this thread that a range open on it was exited elsewhere. The thread reads this at its next out-of-order
-    /// exit.
-    pub(crate) fn tell(&self, span: u64) {
-        let mut told = self.told.lock();
-        if told.len() < TOLD {
-            told.push((span, self.now()));
-        }
     }
 
     #[inline(never)]
@@ -184,7 +111,7 @@ impl ThreadState {
     }
 
     /// Pops a tool's range, if there is one. Returns the time.
-    pub(super) fn pop_range(&self, range: Option<NvtxRange>) -> Ticks {
+    pub(crate) fn pop_range(&self, range: Option<NvtxRange>) -> Ticks {
         range.map_or_else(|| self.now(), |range| range.domain.pop_timed(|| self.now_in_order()))
     }
 
@@ -195,7 +122,7 @@ impl ThreadState {
 
     /// The same by these clocks. If the processor time is read, the instance ends after the reading, which may take
     /// long.
-    pub(super) fn end_by(&self, mut ended: Ended, clocks: &impl Clocks) -> Ticks {
+    pub(crate) fn end_by(&self, mut ended: Ended, clocks: &impl Clocks) -> Ticks {
         if self.reads_at_end(&ended, self.stack.depth(), clocks) {
             let reading = clocks.now().saturating_sub(ended.end());
             ended.duration += reading;
@@ -212,7 +139,7 @@ impl ThreadState {
         self.add_of_call(ended, call, below);
     }
 
-    pub(super) fn add_of_call(&self, ended: Ended, call: CallId, below: usize) {
+    pub(crate) fn add_of_call(&self, ended: Ended, call: CallId, below: usize) {
         if !self.statistics {
             return;
         }
@@ -247,11 +174,11 @@ impl ThreadState {
 }
 
 /// What a thread does when its stack closes and reopens ranges.
-pub(super) struct Shell<'a> {
-    pub(super) thread: &'a ThreadState,
-    pub(super) values: Option<FindValues<'a>>,
+pub(crate) struct Shell<'a> {
+    pub(crate) thread: &'a ThreadState,
+    pub(crate) values: Option<FindValues<'a>>,
     /// The end of closed ranges, if it lies in the past.
-    pub(super) end: Option<Ticks>,
+    pub(crate) end: Option<Ticks>,
 }
 
 impl Ranges for Shell<'_> {
