@@ -19,6 +19,7 @@ pub(crate) mod session;
 pub(crate) mod splits;
 pub(crate) mod streams;
 pub(crate) mod thread;
+pub(crate) mod tier;
 pub(crate) mod timeline;
 pub(crate) mod values;
 pub(crate) mod waits;

@@ -7,7 +7,7 @@ use tracing_subscriber::filter::Filtered;
 use tracing_subscriber::layer::{Context, Filter, Layer};
 use tracing_subscriber::registry::{LookupSpan, SpanRef};
 
-use super::{Beside, EnteredSpan, Home};
+use super::home::{Beside, EnteredSpan, Home};
 use crate::parts::calls::session::Call;
 use crate::parts::timeline::thread::numbers::Created;
 use crate::parts::values::span::values::SpanValues;
@@ -111,7 +111,7 @@ where
     }
 
     fn on_record(&self, id: &span::Id, record: &span::Record<'_>, ctx: Context<'_, S>) {
-        super::record(self.engine, &ctx, id.into_u64(), record);
+        crate::parts::tier::record(self.engine, &ctx, id.into_u64(), record);
     }
 
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tracing_core::{Dispatch, Event, Interest, Metadata, Subscriber, span};
 
-use super::{Beside, EnteredSpan, Home};
+use super::home::{Beside, EnteredSpan, Home};
 use crate::parts::thread::choice;
 use crate::parts::timeline::thread::numbers::Created;
 use crate::parts::values::span::values::SpanValues;
@@ -118,7 +118,7 @@ impl Subscriber for GpuSubscriber {
     }
 
     fn record(&self, id: &span::Id, record: &span::Record<'_>) {
-        super::record(self.engine, &Slabs, id.into_u64(), record);
+        crate::parts::tier::record(self.engine, &Slabs, id.into_u64(), record);
     }
 
     fn record_follows_from(&self, id: &span::Id, follows: &span::Id) {

@@ -7,7 +7,7 @@ use crate::parts::timeline::thread::tape::Record;
 use crate::record::CallId;
 use crate::thread::engine::Engine;
 use crate::thread::state::ThreadState;
-use crate::tier::{EnteredSpan, Home};
+use crate::tier::home::{EnteredSpan, Home};
 
 /// Links a span to one that it follows from. Spans of both are followed by a call from now on, whatever their rows are.
 #[inline(never)]
