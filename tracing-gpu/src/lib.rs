@@ -195,14 +195,16 @@ pub use crate::parts::openacc::runtime::{OpenAcc, OpenAccCallback, OpenAccRegist
 pub use crate::parts::streams::device::{AsStream, OnStream, RawStream, WithStream, stream_id, with_stream};
 pub use crate::parts::waits::tier::follow::{Follow, follow};
 pub use config::{ConfigError, Domain, Gpu, Output, Parents};
-#[cfg(all(target_os = "linux", feature = "command"))]
-#[doc(hidden)]
-pub use drain::{RowFileSummary, read_row_file};
 #[cfg(all(feature = "command", feature = "cuda"))]
 #[doc(hidden)]
 pub use gpu_analysis::Idle;
 #[doc(hidden)]
 pub use own_stack::on_own_stack;
+#[cfg(all(target_os = "linux", feature = "command"))]
+#[doc(hidden)]
+pub use parts::row_file::drain::{RowFileSummary, read_row_file};
+#[cfg(feature = "server")]
+pub use parts::waits::tier::tower;
 #[doc(hidden)]
 #[cfg(unix)]
 pub use process::{begin_child, without_signals};
@@ -246,5 +248,3 @@ pub use range_report::{Comparison, MergedSummaryExt, compare};
 pub use range_report::{FindingKinds, NoteExt, RenderOptions, Report, SummaryExt, TableStyle};
 pub use tier::layer::GpuLayer;
 pub use tier::subscriber::GpuSubscriber;
-#[cfg(feature = "server")]
-pub use tier::tower;

@@ -13,8 +13,8 @@ pub(crate) fn style_of(number: u32) -> RangeStyle {
     if number == 0 { RangeStyle::PushPop } else { RangeStyle::StartEnd }
 }
 
-/// Number of a named stream; 0 for none.
-pub(crate) type StreamId = u32;
+/// A number that a span names for a part, and that the spans below inherit; 0 for none.
+pub(crate) type Inherited = u32;
 
 /// Number of a call that follows a span; 0 for none.
 pub(crate) type CallId = u32;

@@ -12,7 +12,7 @@ pub(crate) const PAGE: usize = 128;
 pub(crate) const RECENT: usize = 23;
 
 /// Waits until another thread has finished a few stores. `attempt` counts the calls.
-pub(crate) fn wait(attempt: u32) {
+pub(crate) fn pause(attempt: u32) {
     match attempt {
         0..100 => std::hint::spin_loop(),
         // The other thread was preempted in the middle: gives it time to continue.

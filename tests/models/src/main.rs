@@ -47,13 +47,9 @@ mod parts {
             pub(crate) mod notes;
         }
     }
-    pub(crate) mod values {
-        pub(crate) mod span {
-            pub(crate) mod values {
-                #[derive(Debug)]
-                pub(crate) struct SpanValues;
-            }
-        }
+    pub(crate) mod thread {
+        #[derive(Debug)]
+        pub(crate) struct SpanValues;
     }
 }
 #[path = "../../../tracing-gpu/src/record.rs"]

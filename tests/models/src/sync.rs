@@ -14,7 +14,7 @@ pub(crate) const PAGE: usize = 4;
 pub(crate) const RECENT: usize = 2;
 
 /// The orders after a wait are also tried without one.
-pub(crate) fn wait(_attempt: u32) {
+pub(crate) fn pause(_attempt: u32) {
     if RUN.with_borrow_mut(|run| run.as_mut().is_some_and(|run| std::mem::take(&mut run.is_explored))) {
         loom::stop_exploring();
     }

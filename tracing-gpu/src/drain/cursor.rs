@@ -9,7 +9,7 @@ use range_model::stats::Keyed;
 use range_model::summary::Since as _;
 
 use crate::clock::Ticks;
-use crate::parts::drain::cursor::OfCursor;
+use crate::parts::drain::cursor::{OfCursor, keep_pending};
 use crate::record::{Ended, RangeKey};
 use crate::thread::row::RowCopy;
 use crate::thread::state::ThreadState;
@@ -92,7 +92,7 @@ impl<'a> Reader<'a> {
     pub(super) fn losses(&mut self, now: Losses) -> Losses {
         let Some(cursor) = &mut self.0 else { return now };
         let mut since = now.since(&cursor.losses);
-        since.streams.pending = now.streams.pending;
+        keep_pending(&mut since, &now);
         cursor.losses = now;
         since
     }

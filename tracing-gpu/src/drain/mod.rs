@@ -26,8 +26,6 @@ use range_model::{Losses, Note, OpenRange, RangeStats, Summary, TreeNode};
 
 use crate::clock::Ticks;
 use crate::parts::drain::open_lifetimes;
-#[cfg(all(target_os = "linux", feature = "command"))]
-pub use crate::parts::row_file::drain::{RowFileSummary, read_row_file};
 use crate::session::{Names, Session};
 use crate::thread::engine::Engine;
 use crate::thread::state::ThreadState;

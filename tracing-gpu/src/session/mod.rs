@@ -18,7 +18,6 @@ use tracing_subscriber::filter::Targets;
 use crate::budget::Budget;
 use crate::clock::{Clock, Ticks};
 use crate::config::{Domain as DomainChoice, FieldNames, Parents};
-use crate::parts::foreign::session::FOREIGN;
 use crate::parts::session::{OfNames, OfSession, PartOptions};
 use crate::parts::values::span::misread::MisreadValues;
 use crate::parts::values::span::values::is_unknown_field;
@@ -411,10 +410,8 @@ impl Names {
 
     /// Name of a domain; `None` for the default one.
     pub(crate) fn domain_name(&self, domain: u32) -> Option<&'static str> {
-        match domain & FOREIGN {
-            0 => self.domains.get(domain as usize).and_then(|domain| domain.name()),
-            _ => self.parts.foreign_domains.name(domain),
-        }
+        let own = || self.domains.get(domain as usize).and_then(|domain| domain.name());
+        self.parts.domain_name(domain).unwrap_or_else(own)
     }
 }
 

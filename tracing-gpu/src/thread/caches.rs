@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
-use crate::record::{CallId, Place, StreamId};
+use crate::record::{CallId, Inherited, Place};
 
 /// The number of entry pairs of [`Children`], as a power of two.
 const PAIRS_BITS: u32 = 8;
@@ -74,7 +74,7 @@ impl Children {
 pub(crate) struct Remembered {
     spans: [Span; SPANS],
     /// Read only if any span names a stream.
-    streams: [AtomicU32; SPANS],
+    inherited: [AtomicU32; SPANS],
     /// Read only if the place has the flag for a call.
     calls: [AtomicU32; SPANS],
 }
@@ -91,7 +91,7 @@ impl Remembered {
     pub(super) fn new() -> Self {
         Self {
             spans: std::array::from_fn(|_| Span::default()),
-            streams: std::array::from_fn(|_| AtomicU32::new(0)),
+            inherited: std::array::from_fn(|_| AtomicU32::new(0)),
             calls: std::array::from_fn(|_| AtomicU32::new(0)),
         }
     }
@@ -111,13 +111,13 @@ impl Remembered {
     }
 
     /// The stream that a parent of a cached span names; 0 for none.
-    pub(crate) fn stream(&self, id: u64) -> StreamId {
-        self.streams[id as usize % SPANS].load(Relaxed)
+    pub(crate) fn inherited(&self, id: u64) -> Inherited {
+        self.inherited[id as usize % SPANS].load(Relaxed)
     }
 
     /// Stores the stream for each new span, once any span has named a stream. Before, all are 0.
-    pub(crate) fn inherit_stream(&self, id: u64, stream: StreamId) {
-        self.streams[id as usize % SPANS].store(stream, Relaxed);
+    pub(crate) fn inherit(&self, id: u64, number: Inherited) {
+        self.inherited[id as usize % SPANS].store(number, Relaxed);
     }
 
     /// The call of a cached span whose place has the flag for one.
@@ -183,8 +183,8 @@ mod tests {
         assert_eq!((remembered.place(5), remembered.place(other)), (Some(Place::new(1, 2)), None));
         remembered.insert(other, Place::new(3, 4));
         assert_eq!((remembered.place(5), remembered.place(other)), (None, Some(Place::new(3, 4))));
-        remembered.inherit_stream(other, 7);
-        assert_eq!((remembered.stream(other), remembered.stream(6)), (7, 0));
+        remembered.inherit(other, 7);
+        assert_eq!((remembered.inherited(other), remembered.inherited(6)), (7, 0));
         remembered.clear();
         assert_eq!(remembered.place(other), None);
     }

@@ -8,9 +8,6 @@ use range_model::stats::Distribution;
 use crate::samples::Samples;
 use crate::sync::AtomicU64;
 
-#[cfg(all(target_os = "linux", feature = "command"))]
-pub(crate) mod image;
-
 /// Part of a row. The row writes the sums within [`Sequence::change`](super::sequence::Sequence::change), and keeps
 /// single durations before that, because a reader reads only as many as the count. So no reader waits for an
 /// allocation.
@@ -18,7 +15,7 @@ pub(crate) mod image;
 #[repr(C)]
 pub(crate) struct Durations {
     pub(crate) samples: Samples,
-    sums: [AtomicU64; SUMS],
+    pub(crate) sums: [AtomicU64; SUMS],
 }
 
 /// Number of words of [`Sums`].
@@ -58,7 +55,7 @@ impl Default for Sums {
 
 impl Sums {
     #[inline]
-    fn of([count, total, min, max, low, high]: [u64; SUMS]) -> Self {
+    pub(crate) fn of([count, total, min, max, low, high]: [u64; SUMS]) -> Self {
         let min = if count == 0 { u64::MAX } else { min };
         Self { count, total, min, max, squares: u128::from(high) << 64 | u128::from(low) }
     }

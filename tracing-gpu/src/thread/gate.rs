@@ -45,7 +45,7 @@ impl Gate {
 
     /// Runs foreign code (a tool, a value's `Debug`) with the gate closed.
     #[inline]
-    pub(crate) fn while_closed<T>(&self, foreign: impl FnOnce() -> T) -> T {
+    pub(crate) fn while_closed<T>(&self, other: impl FnOnce() -> T) -> T {
         struct Reopen<'a>(&'a AtomicU64, u64);
         impl Drop for Reopen<'_> {
             fn drop(&mut self) {
@@ -54,7 +54,7 @@ impl Gate {
         }
         let _reopen = Reopen(&self.0, self.0.load(Relaxed));
         self.close();
-        foreign()
+        other()
     }
 }
 

@@ -15,9 +15,6 @@ use crate::session::NvtxRange;
 use crate::sync::{AtomicU64, AtomicUsize, RECENT};
 use range_model::stats::Distribution;
 
-#[cfg(all(target_os = "linux", feature = "command"))]
-pub(crate) mod image;
-
 /// The constant part of a row.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RowIdentity {
@@ -31,7 +28,7 @@ pub(crate) struct RowIdentity {
 }
 
 /// Values of `room` for a row without instances, and for one whose instances are all in the sums.
-const UNUSED: usize = 0;
+pub(crate) const UNUSED: usize = 0;
 /// The times of a pending instance are shorter.
 pub(crate) const SHORT: u64 = 1 << 32;
 const EMPTY: usize = RECENT + 1;
@@ -48,30 +45,30 @@ const REENTERED: u64 = 3;
 #[repr(C, align(512))] // see `WRITTEN`
 pub(crate) struct Row {
     identity: OnceCell<Box<RowIdentity>>,
-    durations: Durations,
-    nested: AtomicU64,
+    pub(crate) durations: Durations,
+    pub(crate) nested: AtomicU64,
     /// Time in which its thread surely ran, and surely did not: see [`OnCpu`].
-    on_cpu: AtomicU64,
-    off_cpu: AtomicU64,
+    pub(crate) on_cpu: AtomicU64,
+    pub(crate) off_cpu: AtomicU64,
     /// The longest instance that took no fast path, and its entry: each long one is among these.
-    longest: AtomicU64,
-    longest_at: AtomicU64,
+    pub(crate) longest: AtomicU64,
+    pub(crate) longest_at: AtomicU64,
     /// Guards `durations`, `nested`, `room` and `recent`.
-    sequence: Sequence,
+    pub(crate) sequence: Sequence,
     node: AtomicU32,
     /// The label of the identity plus one; 0 before there is an identity. It is here, in a line that every instance
     /// writes, because launches read it.
     label: AtomicU32,
     /// Entry of the window's first instance that has ended; before that, creation of the first span, or 0.
-    first: AtomicU64,
+    pub(crate) first: AtomicU64,
     /// Room left in `recent`, plus one. `recent` is filled from its end, and its filled part is not in the sums yet. 0
     /// before the window's first instance, which therefore cannot take the fast path.
-    room: AtomicUsize,
-    calls: AtomicU64,
+    pub(crate) room: AtomicUsize,
+    pub(crate) calls: AtomicU64,
     /// Whether spans are followed by calls, see [`PLAIN`]. It is in a line that creations read.
     kind: AtomicU64,
     /// Duration in the lower half, nested time in the upper.
-    recent: [AtomicU64; RECENT],
+    pub(crate) recent: [AtomicU64; RECENT],
 }
 
 /// The words of rows that callbacks write, as a range in each 512 bytes of a thread's state. Other frequently written
@@ -310,7 +307,7 @@ impl Row {
 
 impl RowCopy {
     /// Adds the instances that were not in the sums yet, the first one first.
-    fn with_recent(mut self, first: u64, recent: impl Iterator<Item = u64>) -> Self {
+    pub(crate) fn with_recent(mut self, first: u64, recent: impl Iterator<Item = u64>) -> Self {
         for recent in recent {
             self.add(first, recent & LOWER_HALF);
             self.nested = self.nested.wrapping_add(recent >> 32);

@@ -8,7 +8,7 @@ use once_cell::sync::OnceCell;
 use super::row::{Row, RowIdentity, SHORT};
 use crate::budget::Budget;
 use crate::chunked::Chunked;
-use crate::parts::calls::thread::call_row::CallRow;
+use crate::parts::thread::CallRow;
 use crate::record::{CallIdentity, Ended, Place};
 
 /// The largest number of rows of a thread, each of at least 512 bytes: twice the number of nodes, for nodes with

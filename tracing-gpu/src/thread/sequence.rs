@@ -41,7 +41,7 @@ impl Sequence {
                 return copied;
             }
             attempt += 1;
-            sync::wait(attempt);
+            sync::pause(attempt);
         }
     }
 }

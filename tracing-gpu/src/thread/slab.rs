@@ -11,8 +11,8 @@ use parking_lot::Mutex;
 use tracing_core::span::Id;
 
 use crate::chunked::Chunked;
-use crate::parts::values::span::values::SpanValues;
-use crate::record::{CallId, Place, StreamId};
+use crate::parts::thread::SpanValues;
+use crate::record::{CallId, Inherited, Place};
 use crate::sync::{AtomicU32, AtomicU64};
 
 const SLOT_BITS: u32 = 24;
@@ -71,7 +71,7 @@ pub(super) struct Slot {
     /// The next free slot, if this one is free; else the call of the span, if its place has the flag for one.
     link: AtomicU32,
     /// The stream that a parent names. Valid only while any span names one; then it is written at creation.
-    stream: AtomicU32,
+    inherited: AtomicU32,
     values: Mutex<Option<Arc<SpanValues>>>,
 }
 
@@ -252,14 +252,14 @@ impl Slab {
     }
 
     /// The stream that a parent of a live span names; 0 for none. On any thread.
-    pub(crate) fn inherited_stream(&self, span: SpanRef) -> StreamId {
-        self.live(span).map_or(0, |(slot, _)| slot.stream.load(Relaxed))
+    pub(crate) fn inherited(&self, span: SpanRef) -> Inherited {
+        self.live(span).map_or(0, |(slot, _)| slot.inherited.load(Relaxed))
     }
 
     /// Sets the stream that a parent of a new span names. Only for the owner.
-    pub(crate) fn inherit_stream(&self, span: SpanRef, stream: StreamId) {
+    pub(crate) fn inherit(&self, span: SpanRef, number: Inherited) {
         if let Some((slot, _)) = self.live(span) {
-            slot.stream.store(stream, Relaxed);
+            slot.inherited.store(number, Relaxed);
         }
     }
 

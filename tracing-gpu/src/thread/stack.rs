@@ -12,9 +12,6 @@ use crate::record::{CallId, Ended, Place};
 use crate::sync::{AtomicU32, AtomicU64, fence};
 use range_model::stats::Lean;
 
-#[cfg(all(target_os = "linux", feature = "command"))]
-pub(super) mod image;
-
 /// Stands for a foreign range in place of a span. No span has this number.
 pub(crate) const NO_SPAN: u64 = 0;
 
@@ -23,14 +20,14 @@ pub(crate) const NO_SPAN: u64 = 0;
 const MOST_OPEN: usize = 1 << 16;
 
 /// The number of ranges for which a state has room from the start.
-const NEAR: usize = 64;
+pub(crate) const NEAR: usize = 64;
 
 /// An open range. Written by the thread it is open on; `span` and `place` may be read by any.
 #[derive(Debug, Default)]
 pub(crate) struct Frame {
     span: AtomicU64,
-    place: AtomicU64,
-    start: AtomicU64,
+    pub(crate) place: AtomicU64,
+    pub(crate) start: AtomicU64,
     /// Time of ended ranges directly above this one. It is a two's-complement number, because a range that outlives the
     /// one below is charged in advance (see [`Stack::exit_below`]).
     nested: AtomicU64,
@@ -104,7 +101,7 @@ pub(crate) struct Stack {
     pub(super) depth: AtomicU32,
     /// How many ranges, from the outermost, must note their end: see `launch_log`.
     pub(super) noted: AtomicU32,
-    pub(super) frames: Chunked<Frame, NEAR>,
+    pub(crate) frames: Chunked<Frame, NEAR>,
     /// The calls of ranges whose place has the flag for one. The inline length keeps the slab at its offset within 512
     /// bytes.
     pub(super) calls: Chunked<AtomicU32, 122>,

@@ -17,16 +17,13 @@ use super::rows::Rows;
 use super::slab::Slab;
 use super::stack::{Ranges, Stack};
 use crate::clock::Ticks;
-use crate::parts::thread::{OfThread, PartFlags};
-use crate::parts::values::span::values::SpanValues;
+use crate::parts::thread::{OfThread, PartFlags, SpanValues};
 use crate::record::{CallId, Ended, Place, RangeKey};
 use crate::session::{NvtxRange, Session};
 use crate::span::site::Site;
 use crate::thresholds::Thresholds;
 
 mod counting;
-#[cfg(all(target_os = "linux", feature = "command"))]
-pub(crate) mod image;
 mod new;
 mod spans;
 #[cfg(all(test, target_pointer_width = "64", feature = "cuda"))]

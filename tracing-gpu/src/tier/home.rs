@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use tracing_core::Metadata;
 
-use crate::parts::timeline::thread::numbers::Created;
-use crate::parts::values::span::values::SpanValues;
-use crate::record::{CallId, Place, StreamId};
+use crate::parts::tier::{Created, SpanValues};
+use crate::record::{CallId, Inherited, Place};
 use crate::thread::engine::Engine;
 use crate::thread::state::ThreadState;
 
@@ -32,19 +31,19 @@ pub(crate) trait Home {
     /// The id of a new span.
     fn id(given: Self::Given, created: &Self::Created) -> u64;
     /// Stores the stream that a parent of a new span names, 0 for none.
-    fn keep_inherited(thread: &ThreadState, given: Self::Given, created: &Self::Created, stream: StreamId);
+    fn keep_inherited(thread: &ThreadState, given: Self::Given, created: &Self::Created, number: Inherited);
 
     /// The place of a span that was created on this thread: the only query of the fast paths.
     fn place_here(thread: &ThreadState, id: u64) -> Option<Place>;
     /// The call of such a span, if its place has the flag for one and it has no values of its own.
     fn call_here(thread: &ThreadState, id: u64) -> CallId;
     /// The stream that a parent of such a span names, 0 for none.
-    fn inherited_here(thread: &ThreadState, id: u64) -> StreamId;
+    fn inherited_here(thread: &ThreadState, id: u64) -> Inherited;
 
     /// Finds any span that is about to be entered.
     fn find(&self, engine: &'static Engine, thread: &'static ThreadState, id: u64) -> EnteredSpan;
     /// The stream of any span's nearest parent that names one; 0 for none.
-    fn inherited_stream(&self, engine: &'static Engine, thread: &ThreadState, id: u64) -> StreamId;
+    fn inherited(&self, engine: &'static Engine, thread: &ThreadState, id: u64) -> Inherited;
     /// The call that follows any span, 0 for none.
     fn call(&self, engine: &'static Engine, thread: &ThreadState, id: u64) -> CallId;
     /// Lets this call follow a live span that none follows. False if that cannot be: then nothing changes.

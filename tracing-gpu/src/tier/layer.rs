@@ -8,11 +8,8 @@ use tracing_subscriber::layer::{Context, Filter, Layer};
 use tracing_subscriber::registry::{LookupSpan, SpanRef};
 
 use super::home::{Beside, EnteredSpan, Home};
-use crate::parts::calls::session::Call;
-use crate::parts::timeline::thread::numbers::Created;
-use crate::parts::values::span::values::SpanValues;
-use crate::parts::values::tier as own_values;
-use crate::record::{CallId, Place, StreamId};
+use crate::parts::tier::{Call, Created, SpanValues, event_of_layer, follows_from, general, own_values};
+use crate::record::{CallId, Inherited, Place};
 use crate::session::catalog::ROOT;
 use crate::thread::engine::Engine;
 use crate::thread::state::ThreadState;
@@ -107,18 +104,15 @@ where
     }
 
     fn on_follows_from(&self, id: &span::Id, follows: &span::Id, ctx: Context<'_, S>) {
-        crate::parts::batches::tier::follows_from(self.engine, &ctx, id.into_u64(), follows.into_u64());
+        follows_from(self.engine, &ctx, id.into_u64(), follows.into_u64());
     }
 
     fn on_record(&self, id: &span::Id, record: &span::Record<'_>, ctx: Context<'_, S>) {
-        crate::parts::tier::record(self.engine, &ctx, id.into_u64(), record);
+        general::record(self.engine, &ctx, id.into_u64(), record);
     }
 
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
-        if self.engine.session.parts.task_wakes.any() && crate::parts::waits::tier::tokio::event(self.engine, event) {
-            return;
-        }
-        super::event(self.engine, event);
+        event_of_layer(self.engine, event);
     }
 }
 
@@ -219,8 +213,8 @@ where
         id
     }
 
-    fn keep_inherited(thread: &ThreadState, id: u64, (): &(), stream: StreamId) {
-        thread.inherit_stream(id, stream);
+    fn keep_inherited(thread: &ThreadState, id: u64, (): &(), number: Inherited) {
+        thread.inherit(id, number);
     }
 
     #[inline]
@@ -233,8 +227,8 @@ where
         thread.remembered_call(id)
     }
 
-    fn inherited_here(thread: &ThreadState, id: u64) -> StreamId {
-        thread.inherited_stream(id)
+    fn inherited_here(thread: &ThreadState, id: u64) -> Inherited {
+        thread.inherited(id)
     }
 
     #[inline]
@@ -266,9 +260,9 @@ where
         }
     }
 
-    fn inherited_stream(&self, engine: &'static Engine, thread: &ThreadState, id: u64) -> StreamId {
+    fn inherited(&self, engine: &'static Engine, thread: &ThreadState, id: u64) -> Inherited {
         if thread.remembered(id).is_some() {
-            return thread.inherited_stream(id);
+            return thread.inherited(id);
         }
         let Some(span) = self.span(&span::Id::from_u64(id)) else { return 0 };
         let own = |span: SpanRef<'_, S>| own_values_of(engine, &span).map_or(0, |values| values.now().stream);

@@ -7,15 +7,12 @@ pub(crate) mod counting;
 pub(crate) mod home;
 pub(crate) mod layer;
 pub(crate) mod subscriber;
-#[cfg(feature = "server")]
-pub mod tower;
 
-use tracing_core::{Event, span};
+use tracing_core::span;
 
-use crate::parts::tier::{
+use crate::parts::tier::general::{
     enter_called, enter_otherwise, exit_noted, exit_otherwise, new_span_called, new_span_otherwise,
 };
-use crate::parts::timeline::tier as marks;
 use crate::thread::engine::Engine;
 use crate::thread::state::CountingExit;
 use counting::{known_child, new_span_counting};
@@ -65,13 +62,6 @@ fn exit<H: Home>(engine: &'static Engine, home: &H, id: u64) {
         }
         CountingExit::Noted => exit_noted(engine, home, thread, id),
         CountingExit::Not => exit_otherwise(engine, home, id),
-    }
-}
-
-#[inline]
-fn event(engine: &'static Engine, event: &Event<'_>) {
-    if let Some(thread) = engine.thread() {
-        marks::mark(&engine.session, thread, event);
     }
 }
 

@@ -6,10 +6,8 @@ use tracing_core::{Dispatch, Event, Interest, Metadata, Subscriber, span};
 
 use super::home::{Beside, EnteredSpan, Home};
 use crate::parts::thread::choice;
-use crate::parts::timeline::thread::numbers::Created;
-use crate::parts::values::span::values::SpanValues;
-use crate::parts::values::tier as own_values;
-use crate::record::{CallId, Place, StreamId};
+use crate::parts::tier::{Created, SpanValues, follows_from, general, own_values};
+use crate::record::{CallId, Inherited, Place};
 use crate::session::catalog::ROOT;
 use crate::thread::engine::Engine;
 use crate::thread::slab::{Closed, SpanRef, untracked};
@@ -118,15 +116,15 @@ impl Subscriber for GpuSubscriber {
     }
 
     fn record(&self, id: &span::Id, record: &span::Record<'_>) {
-        crate::parts::tier::record(self.engine, &Slabs, id.into_u64(), record);
+        general::record(self.engine, &Slabs, id.into_u64(), record);
     }
 
     fn record_follows_from(&self, id: &span::Id, follows: &span::Id) {
-        crate::parts::batches::tier::follows_from(self.engine, &Slabs, id.into_u64(), follows.into_u64());
+        follows_from(self.engine, &Slabs, id.into_u64(), follows.into_u64());
     }
 
     fn event(&self, event: &Event<'_>) {
-        super::event(self.engine, event);
+        crate::parts::tier::event(self.engine, event);
     }
 
     fn current_span(&self) -> span::Current {
@@ -177,8 +175,8 @@ impl Home for Slabs {
         created.into_u64()
     }
 
-    fn keep_inherited(thread: &ThreadState, (): (), created: &span::Id, stream: StreamId) {
-        thread.slab.inherit_stream(SpanRef::from_id(created.into_u64()), stream);
+    fn keep_inherited(thread: &ThreadState, (): (), created: &span::Id, number: Inherited) {
+        thread.slab.inherit(SpanRef::from_id(created.into_u64()), number);
     }
 
     #[inline]
@@ -192,8 +190,8 @@ impl Home for Slabs {
         thread.slab.call(SpanRef::from_id(id))
     }
 
-    fn inherited_here(thread: &ThreadState, id: u64) -> StreamId {
-        thread.slab.inherited_stream(SpanRef::from_id(id))
+    fn inherited_here(thread: &ThreadState, id: u64) -> Inherited {
+        thread.slab.inherited(SpanRef::from_id(id))
     }
 
     #[inline]
@@ -216,9 +214,9 @@ impl Home for Slabs {
         EnteredSpan::Counted(here.flagged_as(place), if place.is_called() { home.slab.call(span) } else { 0 })
     }
 
-    fn inherited_stream(&self, engine: &'static Engine, _: &ThreadState, id: u64) -> StreamId {
+    fn inherited(&self, engine: &'static Engine, _: &ThreadState, id: u64) -> Inherited {
         let span = SpanRef::from_id(id);
-        engine.thread_at(span.thread).map_or(0, |home| home.slab.inherited_stream(span))
+        engine.thread_at(span.thread).map_or(0, |home| home.slab.inherited(span))
     }
 
     fn call(&self, engine: &'static Engine, _: &ThreadState, id: u64) -> CallId {

@@ -1,5 +1,6 @@
 //! What a cursor has read of the parts.
 
+use range_model::Losses;
 #[cfg(feature = "injection")]
 use range_model::OpenAccStats;
 use range_model::stats::Keyed;
@@ -28,4 +29,9 @@ pub(crate) struct OfCursor {
     pub(crate) off_cpu: Vec<OffCpuStats>,
     #[cfg(feature = "injection")]
     pub(crate) openacc: Vec<OpenAccStats>,
+}
+
+/// What is not read yet is no loss of a window: it stays as it is.
+pub(crate) fn keep_pending(since: &mut Losses, now: &Losses) {
+    since.streams.pending = now.streams.pending;
 }

@@ -13,14 +13,15 @@ use crate::drain::ranges::{Merged, categories, ranges};
 use crate::drain::rows::Rows;
 use crate::drain::tree::{count, node_totals, recursive_rows, spans_in_more, tree};
 use crate::parts::calls::drain::{self as calls, Calls};
-use crate::parts::calls::thread::call_row::{self, CallCopy};
+use crate::parts::calls::thread::call_row::CallCopy;
 use crate::parts::row_file::file::Lost;
 use crate::parts::row_file::session::reading::RowLog;
+use crate::parts::row_file::thread::state::{OPEN_WORDS, open_in_file};
+use crate::parts::row_file::thread::{call_row, row};
 use crate::record::{Place, RangeKey};
 use crate::session::catalog::{Limits, ROOT};
-use crate::thread::row::{self, RowCopy};
+use crate::thread::row::RowCopy;
 use crate::thread::rows::FIRST_ROWS;
-use crate::thread::state::image::{OPEN_WORDS, open_in_file};
 
 /// A summary from the row file of a process.
 #[doc(hidden)]
@@ -51,7 +52,7 @@ pub fn read_row_file(path: &Path, snapshot: Option<Summary>) -> io::Result<RowFi
     let mut rows = Rows::default();
     let mut is_whole = !log.is_incomplete();
     let mut last = None;
-    for (thread, node, key, image) in log.rows(row::image::WORDS, FIRST_ROWS, row::image::SAMPLES) {
+    for (thread, node, key, image) in log.rows(row::WORDS, FIRST_ROWS, row::SAMPLES) {
         if last.replace(thread).is_some_and(|last| last != thread) {
             rows.end_thread();
         }
@@ -60,7 +61,7 @@ pub fn read_row_file(path: &Path, snapshot: Option<Summary>) -> io::Result<RowFi
         rows.all.push((key, row));
     }
     rows.end_thread();
-    let call_rows = log.call_rows(call_row::image::WORDS, call_row::image::SAMPLES);
+    let call_rows = log.call_rows(call_row::WORDS, call_row::SAMPLES);
     let (call_rows, torn): (Vec<_>, Vec<_>) =
         call_rows.map(|(identity, image)| CallCopy::in_image(identity, &image)).unzip();
     is_whole &= !torn.contains(&true);

@@ -1,6 +1,17 @@
 //! Rows in the session's row file, which is read where the process was killed.
 #![allow(unsafe_code)]
 
+#[cfg(all(target_os = "linux", feature = "command"))]
+pub(crate) mod call_row;
+#[cfg(all(target_os = "linux", feature = "command"))]
+pub(crate) mod durations;
+#[cfg(all(target_os = "linux", feature = "command"))]
+pub(crate) mod row;
+#[cfg(all(target_os = "linux", feature = "command"))]
+pub(crate) mod stack;
+#[cfg(all(target_os = "linux", feature = "command"))]
+pub(crate) mod state;
+
 use std::ops::Range;
 
 use crate::parts::calls::thread::call_row::CallRow;

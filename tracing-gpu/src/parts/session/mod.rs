@@ -14,7 +14,7 @@ use crate::budget::{Budget, SampleMemory};
 use crate::clock::{Clock, Ticks};
 use crate::parts::batches::session::Batches;
 use crate::parts::calls::session::table::Calls;
-use crate::parts::foreign::session::{Foreign, ForeignDomains};
+use crate::parts::foreign::session::{FOREIGN, Foreign, ForeignDomains};
 #[cfg(feature = "cuda")]
 use crate::parts::launches::session::NoteRoom;
 use crate::parts::row_file::file::{Lost, RowFile};
@@ -157,6 +157,11 @@ pub(crate) struct OfNames {
 }
 
 impl OfNames {
+    /// Name of a domain of other code, `None` for the default one; or `None` if it is a domain of our own.
+    pub(crate) fn domain_name(&self, domain: u32) -> Option<Option<&'static str>> {
+        (domain & FOREIGN != 0).then(|| self.foreign_domains.name(domain))
+    }
+
     /// Copies what a copy for windows needs.
     pub(crate) fn catch_up(&mut self, with: &Self) {
         let Self { splits, unsplit: _, split_labels, with_fields, foreign_domains } = with;

@@ -8,3 +8,6 @@ pub(crate) mod device;
 #[cfg(feature = "cuda")]
 pub(crate) mod drain;
 pub(crate) mod thread;
+
+/// Number of a named stream; 0 for none.
+pub(crate) type StreamId = u32;

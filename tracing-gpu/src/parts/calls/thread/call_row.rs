@@ -12,20 +12,17 @@ use crate::sync::AtomicU64;
 use crate::thread::durations::Durations;
 use crate::thread::sequence::Sequence;
 
-#[cfg(all(target_os = "linux", feature = "command"))]
-pub(crate) mod image;
-
 /// The calls of a node that ended on one thread, in ticks. Eight such rows fill a page of a file.
 #[derive(Debug, Default)]
 #[repr(C, align(512))]
 pub(crate) struct CallRow {
     identity: OnceCell<CallIdentity<'static>>,
-    latencies: Durations,
-    sums: [AtomicU64; SUMS],
+    pub(crate) latencies: Durations,
+    pub(crate) sums: [AtomicU64; SUMS],
     /// [`ServedSums`].
-    served: [AtomicU64; SERVED],
+    pub(crate) served: [AtomicU64; SERVED],
     /// Guards `latencies`, `sums`, `served` and `by_length`.
-    sequence: Sequence,
+    pub(crate) sequence: Sequence,
     /// The same sums by latency, so that the slowest calls are known; not in a file.
     by_length: OnceBox<[OnceBox<Bucket>; BUCKETS]>,
 }
@@ -96,7 +93,7 @@ pub(crate) struct ServedSums {
 const SERVED: usize = 3;
 
 impl ServedSums {
-    fn of([batches, in_batch, share]: [u64; SERVED]) -> Self {
+    pub(crate) fn of([batches, in_batch, share]: [u64; SERVED]) -> Self {
         Self { batches, in_batch, share }
     }
 }
@@ -105,7 +102,7 @@ impl ServedSums {
 macro_rules! sums {
     ($($sum:ident),*) => {
         impl CallSums {
-            fn of([$($sum),*]: [u64; SUMS]) -> Self {
+            pub(crate) fn of([$($sum),*]: [u64; SUMS]) -> Self {
                 Self { $($sum),* }
             }
 

@@ -17,9 +17,9 @@ use crate::clock::{Ticks, rate_since, read_counter};
 use crate::parts::off_cpu::look::{Moment, Pace, Samples, look, state_file};
 use crate::parts::row_file::file::RowFileTail;
 use crate::parts::row_file::session::reading::RowLog;
+use crate::parts::row_file::thread::state::{OPEN_BYTES, innermost_in_file};
 use crate::process::monotonic_ns;
 use crate::session::catalog::Limits;
-use crate::thread::state::image::{OPEN_BYTES, innermost_in_file};
 
 /// The longest pause between two searches for new files: two changes of the folder may have the same time.
 const SEARCH: Duration = Duration::from_millis(500);

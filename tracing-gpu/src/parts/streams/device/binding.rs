@@ -4,7 +4,7 @@ use gpu_activity::driver::Handle;
 use std::ffi::c_void;
 
 use super::naming;
-use crate::record::StreamId;
+use crate::parts::streams::StreamId;
 
 /// A CUDA stream, as an argument of [`with_stream`](crate::with_stream), [`stream_id`](crate::stream_id) and
 /// [`on_stream`](crate::OnStream::on_stream).

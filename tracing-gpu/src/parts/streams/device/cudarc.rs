@@ -6,7 +6,7 @@ use cudarc::driver::CudaStream;
 
 use super::binding::{AsStream, Named};
 use super::naming;
-use crate::record::StreamId;
+use crate::parts::streams::StreamId;
 
 impl AsStream for Arc<CudaStream> {}
 

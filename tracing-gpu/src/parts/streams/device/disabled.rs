@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use crate::budget::Budget;
 use crate::clock::Ticks;
-use crate::record::{RangeKey, StreamId};
+use crate::parts::streams::StreamId;
+use crate::record::RangeKey;
 
 /// No pair is ever started.
 #[derive(Clone, Copy)]

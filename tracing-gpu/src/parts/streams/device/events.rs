@@ -18,7 +18,7 @@ use super::queue::{BATCH, Gone};
 use super::reading::{close, read_in_time};
 use super::scope;
 use super::totals::StreamTotals;
-use crate::record::StreamId;
+use crate::parts::streams::StreamId;
 use range_model::stats::Lean;
 
 /// A pair with a recorded start on this stream, and no recorded end.

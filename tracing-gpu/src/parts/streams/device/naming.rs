@@ -16,7 +16,7 @@ use super::context::{NamedContext, Owned};
 use super::named::{self, NamedStream, get};
 use super::owner::{OwnerKind, StreamOwner};
 use super::{reading, scope};
-use crate::record::StreamId;
+use crate::parts::streams::StreamId;
 
 #[derive(Default)]
 struct Names {

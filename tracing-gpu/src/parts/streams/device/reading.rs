@@ -16,7 +16,7 @@ use super::owner::Alive;
 use super::pair::{EventPair, RecordedPair};
 use super::queue::Queue;
 use super::totals::{StreamKey, StreamTotals};
-use crate::record::StreamId;
+use crate::parts::streams::StreamId;
 
 /// Finished pairs of a stream are read after this many ended ranges.
 const READ_EVERY: usize = 64;

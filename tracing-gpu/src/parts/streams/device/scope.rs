@@ -12,7 +12,7 @@ use super::lane::Lane;
 use super::named::{self, NamedStream};
 use super::reading;
 use super::totals::StreamTotals;
-use crate::record::StreamId;
+use crate::parts::streams::StreamId;
 
 /// The innermost `with_stream` of a thread.
 struct Scope {

@@ -10,7 +10,8 @@ use range_model::stats::{Distribution, Keyed, Lean};
 
 use crate::budget::Budget;
 use crate::clock::Ticks;
-use crate::record::{RangeKey, StreamId};
+use crate::parts::streams::StreamId;
+use crate::record::RangeKey;
 use crate::samples::Samples;
 
 /// Stream, node and range of a row of stream times.

@@ -1,9 +1,10 @@
 //! Ranges that are timed on a stream.
 
 use crate::clock::read_counter;
+use crate::parts::streams::StreamId;
 use crate::parts::streams::device as stream;
 use crate::parts::streams::device::StartedPair;
-use crate::record::{Place, RangeKey, StreamId};
+use crate::record::{Place, RangeKey};
 use crate::thread::state::{CountingExit, ThreadState};
 
 impl ThreadState {
@@ -67,12 +68,12 @@ impl ThreadState {
 
     /// Remembers the stream that a parent of the span with this registry id names (0 for none). Called for each new
     /// span once any span names a stream.
-    pub(crate) fn inherit_stream(&self, id: u64, stream: StreamId) {
-        self.remembered.inherit_stream(id, stream);
+    pub(crate) fn inherit(&self, id: u64, stream: StreamId) {
+        self.remembered.inherit(id, stream);
     }
 
     /// The stream that a parent of a remembered span names.
-    pub(crate) fn inherited_stream(&self, id: u64) -> StreamId {
-        self.remembered.stream(id)
+    pub(crate) fn inherited(&self, id: u64) -> StreamId {
+        self.remembered.inherited(id)
     }
 }

@@ -2,3 +2,5 @@
 
 pub(crate) mod follow;
 pub(crate) mod tokio;
+#[cfg(feature = "server")]
+pub mod tower;

@@ -2,18 +2,19 @@
 
 use std::mem::offset_of;
 
-use super::{Row, RowCopy, UNUSED};
 use crate::parts::row_file::image::RowImage;
+use crate::parts::row_file::thread::durations;
 use crate::record::OnCpu;
 use crate::sync::RECENT;
-use crate::thread::durations::{self, Durations};
+use crate::thread::durations::Durations;
+use crate::thread::row::{Row, RowCopy, UNUSED};
 use crate::thread::sequence::is_torn;
 
 /// Number of words of a row.
 pub(crate) const WORDS: usize = size_of::<Row>() / 8;
 
 /// Offset in a row that owns its durations.
-pub(crate) const SAMPLES: usize = offset_of!(Row, durations) + durations::image::SAMPLES;
+pub(crate) const SAMPLES: usize = offset_of!(Row, durations) + durations::SAMPLES;
 
 impl RowCopy {
     /// The row of a process that has ended, and whether its thread was stopped during a change of the sums, which are

@@ -2,17 +2,18 @@
 
 use std::mem::offset_of;
 
-use super::{CallCopy, CallRow, CallSums, ServedSums};
+use crate::parts::calls::thread::call_row::{CallCopy, CallRow, CallSums, ServedSums};
 use crate::parts::row_file::image::RowImage;
+use crate::parts::row_file::thread::durations;
 use crate::record::CallIdentity;
-use crate::thread::durations::{self, Durations};
+use crate::thread::durations::Durations;
 use crate::thread::sequence::is_torn;
 
 /// Number of words of a row.
 pub(crate) const WORDS: usize = size_of::<CallRow>() / 8;
 
 /// Offset in a row that owns its latencies.
-pub(crate) const SAMPLES: usize = offset_of!(CallRow, latencies) + durations::image::SAMPLES;
+pub(crate) const SAMPLES: usize = offset_of!(CallRow, latencies) + durations::SAMPLES;
 
 impl<'a> CallCopy<'a> {
     /// The row of a process that has ended, and whether its thread was stopped during a change of the row.
