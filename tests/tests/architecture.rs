@@ -97,6 +97,17 @@ const PURE: &[&str] = &[
 const IMPURE: &[&str] =
     &["Instant::now", "SystemTime", "std::env", "std::thread", "std::process", "std::net", "io::std", "thread_local!"];
 
+/// The core of tracing-gpu: what leads from a span to a row, and from rows to a summary.
+const CORE: &[&str] =
+    &["budget.rs", "chunked.rs", "record.rs", "samples.rs", "drain/", "session/", "span/", "thread/", "tier/"];
+
+/// The most lines of code that it may have.
+const CORE_LINES: usize = 7_000;
+
+/// What the core knows nothing of: the capabilities in `parts/`.
+const PARTS: &[&str] =
+    &["batch", "foreign", "infer", "launch", "openacc", "row_file", "sampler", "stream", "timeline", "wait_", "waits"];
+
 /// Where `unsafe` is allowed.
 const UNSAFE: &[&str] = &[
     "nvtx-rs/src/abi/environment.rs",
@@ -243,6 +254,27 @@ fn no_files_import_each_other() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn the_core_is_small_and_names_no_part() {
+    let is_core = |file: &str| {
+        let file = file.strip_prefix("tracing-gpu/src/").unwrap_or_default();
+        CORE.iter().any(|part| file == *part || part.ends_with('/') && file.starts_with(part))
+    };
+    let files = sources("tracing-gpu/src").into_iter().filter(|(file, _)| is_core(file));
+    let (mut lines, mut named) = (0, Vec::new());
+    for (file, code) in files {
+        for (number, line) in (1..).zip(code.lines()).filter(|(_, line)| !line.trim().is_empty()) {
+            lines += 1;
+            let line = line.to_lowercase().replace("await", "");
+            named.extend(
+                PARTS.iter().filter(|word| line.contains(**word)).map(|word| format!("{file}:{number}: {word}")),
+            );
+        }
+    }
+    assert!(named.is_empty(), "{}", named.join("\n"));
+    assert!((2_000..=CORE_LINES).contains(&lines), "{lines} lines of code");
 }
 
 #[test]

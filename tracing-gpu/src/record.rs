@@ -195,7 +195,7 @@ pub(crate) struct CallIdentity<'a> {
     pub(crate) source: &'a str,
 }
 
-/// The numbers of a range while a timeline is written. 0 is none.
+/// The numbers of a range while ranges are recorded. 0 is none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RangeNumbers {
     pub(crate) span: u64,

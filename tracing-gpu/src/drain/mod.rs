@@ -4,7 +4,7 @@
 //! [`Part`] adds the figures of one capability. `recursion` finds time that would count twice because a node is inside
 //! itself. `blocked` finds the time in which a span waited for its children.
 //!
-//! It imports the threads' state, the session, the streams and the collector. Nothing below calls it.
+//! It imports the threads' state, the session and the parts' structs. Nothing below calls it.
 
 pub(crate) mod blocked;
 pub(crate) mod cursor;

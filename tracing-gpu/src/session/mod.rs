@@ -209,7 +209,7 @@ impl Session {
     }
 
     /// Whether spans and events of this call site are measured. Called once a call site, and for each event that goes
-    /// to a tool or a timeline.
+    /// to a tool or an output.
     pub(crate) fn is_enabled(&self, metadata: &Metadata<'_>) -> bool {
         !runtime::is_of_tokio(metadata) && self.is_asked_for(metadata)
     }

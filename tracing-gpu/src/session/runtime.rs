@@ -1,5 +1,5 @@
 //! Spans and events of tokio about itself, where it is built to tell of them (`--cfg tokio_unstable` and its feature
-//! `tracing`): around tasks, of wakers, and of resources. They are in no table and no timeline.
+//! `tracing`): around tasks, of wakers, and of resources. They are in no output.
 
 use tracing_core::Metadata;
 

@@ -65,7 +65,7 @@ impl Children {
     }
 }
 
-/// By a registry's span id: the place of the span, and the stream that a parent of it names.
+/// By a registry's span id: the place of the span, and what it inherits.
 ///
 /// Only for spans created on this thread: the registry reuses an id only on the thread that made it, and its entry is
 /// then rewritten.
@@ -73,7 +73,7 @@ impl Children {
 #[repr(C)]
 pub(crate) struct Remembered {
     spans: [Span; SPANS],
-    /// Read only if any span names a stream.
+    /// Read only once any span has named a number to inherit.
     inherited: [AtomicU32; SPANS],
     /// Read only if the place has the flag for a call.
     calls: [AtomicU32; SPANS],
@@ -110,12 +110,12 @@ impl Remembered {
         entry.place.store(place.bits(), Relaxed);
     }
 
-    /// The stream that a parent of a cached span names; 0 for none.
+    /// What a cached span inherits.
     pub(crate) fn inherited(&self, id: u64) -> Inherited {
         self.inherited[id as usize % SPANS].load(Relaxed)
     }
 
-    /// Stores the stream for each new span, once any span has named a stream. Before, all are 0.
+    /// Stores what each new span inherits, once any span has named a number. Before, all are 0.
     pub(crate) fn inherit(&self, id: u64, number: Inherited) {
         self.inherited[id as usize % SPANS].store(number, Relaxed);
     }

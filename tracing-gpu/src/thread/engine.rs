@@ -376,7 +376,7 @@ impl Engine {
             std::mem::take(&mut threads.orphans)
         };
         for (_, thread) in orphans {
-            // Not under the lock: it may release a stream, and the driver may then call back and search for a state.
+            // Not under the lock: a part may call a driver, which may then call back and search for a state.
             self.free.offer(thread, |thread| thread.abandon());
         }
     }

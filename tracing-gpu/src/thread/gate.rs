@@ -5,7 +5,7 @@ use std::sync::atomic::{Ordering::Acquire, Ordering::Relaxed, Ordering::Release}
 use crate::clock::Ticks;
 use crate::sync::AtomicU64;
 
-/// Foreign code runs on the thread, so callbacks do nothing.
+/// Other code runs on the thread, so callbacks do nothing.
 const CLOSED: u64 = u64::MAX - 1;
 /// The thread has just got its state.
 const OPENING: u64 = u64::MAX - 2;
@@ -43,7 +43,7 @@ impl Gate {
         self.0.store(CLOSED, Relaxed);
     }
 
-    /// Runs foreign code (a tool, a value's `Debug`) with the gate closed.
+    /// Runs other code (a tool, a value's `Debug`) with the gate closed.
     #[inline]
     pub(crate) fn while_closed<T>(&self, other: impl FnOnce() -> T) -> T {
         struct Reopen<'a>(&'a AtomicU64, u64);

@@ -53,7 +53,7 @@ pub(crate) struct Known {
     spare_call_rows: &'static [CallRow],
     /// Places by parent and call site (or a stand-in), for those beyond the cache.
     places: FxHashMap<(u32, u64), Place>,
-    /// Numbers of open foreign ranges that are not on the stack, by domain. There is no entry with 0.
+    /// Numbers of open ranges without a span that are not on the stack, by domain. There is no entry with 0.
     pub(crate) untracked: Keyed<u32, u64>,
     /// Memory for the texts of the next span.
     texts: String,
@@ -208,8 +208,8 @@ impl Known {
         *self.nodes.row_or((parent, key.label, key.style), || lookup.session.node(parent, key))
     }
 
-    /// The place of a node and key on this thread. The first call makes the row. `metadata` is `None` for foreign
-    /// ranges, which have no call site.
+    /// The place of a node and key on this thread. The first call makes the row. `metadata` is `None` for ranges
+    /// without a span, which have no call site.
     pub(crate) fn place(
         &mut self,
         lookup: &Lookup<'_>,

@@ -21,9 +21,9 @@ pub(crate) struct RowIdentity {
     pub(crate) key: RangeKey,
     /// Number of the domain.
     pub(crate) domain: u32,
-    /// How a tool shows it; `None` for foreign ranges, which reach a tool by themselves.
+    /// How a tool shows it; `None` for ranges without a span, which reach a tool by themselves.
     pub(crate) nvtx: Option<NvtxRange>,
-    /// Call site of the span that made the row; `None` for foreign ranges.
+    /// Call site of the span that made the row; `None` for ranges without a span.
     pub(crate) metadata: Option<&'static Metadata<'static>>,
 }
 
@@ -57,7 +57,7 @@ pub(crate) struct Row {
     pub(crate) sequence: Sequence,
     node: AtomicU32,
     /// The label of the identity plus one; 0 before there is an identity. It is here, in a line that every instance
-    /// writes, because launches read it.
+    /// writes, because calls into CUDA read it.
     label: AtomicU32,
     /// Entry of the window's first instance that has ended; before that, creation of the first span, or 0.
     pub(crate) first: AtomicU64,

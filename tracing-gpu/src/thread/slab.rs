@@ -70,7 +70,7 @@ pub(super) struct Slot {
     place: AtomicU64,
     /// The next free slot, if this one is free; else the call of the span, if its place has the flag for one.
     link: AtomicU32,
-    /// The stream that a parent names. Valid only while any span names one; then it is written at creation.
+    /// What the span inherits. Valid only once any span has named a number; then it is written at creation.
     inherited: AtomicU32,
     values: Mutex<Option<Arc<SpanValues>>>,
 }
@@ -251,12 +251,12 @@ impl Slab {
         true
     }
 
-    /// The stream that a parent of a live span names; 0 for none. On any thread.
+    /// What a live span inherits. On any thread.
     pub(crate) fn inherited(&self, span: SpanRef) -> Inherited {
         self.live(span).map_or(0, |(slot, _)| slot.inherited.load(Relaxed))
     }
 
-    /// Sets the stream that a parent of a new span names. Only for the owner.
+    /// Sets what a new span inherits. Only for the owner.
     pub(crate) fn inherit(&self, span: SpanRef, number: Inherited) {
         if let Some((slot, _)) = self.live(span) {
             slot.inherited.store(number, Relaxed);

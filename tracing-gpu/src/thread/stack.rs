@@ -12,7 +12,7 @@ use crate::record::{CallId, Ended, Place};
 use crate::sync::{AtomicU32, AtomicU64, fence};
 use range_model::stats::Lean;
 
-/// Stands for a foreign range in place of a span. No span has this number.
+/// Stands for a range without a span. No span has this number.
 pub(crate) const NO_SPAN: u64 = 0;
 
 /// The largest number of open ranges of one thread. A program that never ends its ranges uses no more memory than for
@@ -99,7 +99,7 @@ pub(crate) trait Ranges {
 #[repr(C)]
 pub(crate) struct Stack {
     pub(super) depth: AtomicU32,
-    /// How many ranges, from the outermost, must note their end: see `launch_log`.
+    /// How many ranges, from the outermost, must note their end for a part.
     pub(super) noted: AtomicU32,
     pub(crate) frames: Chunked<Frame, NEAR>,
     /// The calls of ranges whose place has the flag for one. The inline length keeps the slab at its offset within 512

@@ -155,7 +155,7 @@ impl ThreadState {
         self.rows.identity(place)
     }
 
-    /// The cache of this thread. Foreign code that runs meanwhile finds the gate closed, and so does not lock it.
+    /// The cache of this thread. Other code that runs meanwhile finds the gate closed, and so does not lock it.
     pub(crate) fn known(&self) -> MutexGuard<'_, Known> {
         self.known.lock()
     }

@@ -30,26 +30,26 @@ pub(crate) trait Home {
     ) -> Option<Self::Created>;
     /// The id of a new span.
     fn id(given: Self::Given, created: &Self::Created) -> u64;
-    /// Stores the stream that a parent of a new span names, 0 for none.
+    /// Stores what a new span inherits.
     fn keep_inherited(thread: &ThreadState, given: Self::Given, created: &Self::Created, number: Inherited);
 
     /// The place of a span that was created on this thread: the only query of the fast paths.
     fn place_here(thread: &ThreadState, id: u64) -> Option<Place>;
     /// The call of such a span, if its place has the flag for one and it has no values of its own.
     fn call_here(thread: &ThreadState, id: u64) -> CallId;
-    /// The stream that a parent of such a span names, 0 for none.
+    /// What such a span inherits.
     fn inherited_here(thread: &ThreadState, id: u64) -> Inherited;
 
     /// Finds any span that is about to be entered.
     fn find(&self, engine: &'static Engine, thread: &'static ThreadState, id: u64) -> EnteredSpan;
-    /// The stream of any span's nearest parent that names one; 0 for none.
+    /// What any span inherits.
     fn inherited(&self, engine: &'static Engine, thread: &ThreadState, id: u64) -> Inherited;
     /// The call that follows any span, 0 for none.
     fn call(&self, engine: &'static Engine, thread: &ThreadState, id: u64) -> CallId;
     /// Lets this call follow a live span that none follows. False if that cannot be: then nothing changes.
     fn keep_call(&self, engine: &'static Engine, thread: &ThreadState, id: u64, call: CallId) -> bool;
     fn values(&self, engine: &'static Engine, id: u64) -> Option<Arc<SpanValues>>;
-    /// The creating thread's data of a live span, if a timeline is written.
+    /// The creating thread's data of a live span, if ranges are recorded.
     fn created(&self, engine: &'static Engine, thread: &'static ThreadState, id: u64) -> Option<&'static Created>;
     /// The parent node for children of any span.
     fn node(&self, engine: &'static Engine, thread: &ThreadState, id: u64) -> u32;

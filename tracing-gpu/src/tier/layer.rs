@@ -265,8 +265,8 @@ where
             return thread.inherited(id);
         }
         let Some(span) = self.span(&span::Id::from_u64(id)) else { return 0 };
-        let own = |span: SpanRef<'_, S>| own_values_of(engine, &span).map_or(0, |values| values.now().stream);
-        span.scope().skip(1).map(own).find(|&stream| stream != 0).unwrap_or(0)
+        let own = |span: SpanRef<'_, S>| own_values_of(engine, &span).map_or(0, |values| values.inherited());
+        span.scope().skip(1).map(own).find(|&number| number != 0).unwrap_or(0)
     }
 
     fn call(&self, engine: &'static Engine, thread: &ThreadState, id: u64) -> CallId {

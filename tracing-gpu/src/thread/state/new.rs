@@ -22,7 +22,7 @@ use crate::thread::rows::{FIRST_ROWS, Rows};
 use crate::thread::slab::{END, Slab};
 use crate::thread::stack::Stack;
 
-/// Bytes of a state in a row file: its open ranges, and its first rows.
+/// Bytes of a state that may lie in a file: its open ranges, and its first rows.
 const IN_FILE: usize = offset_of!(ThreadState, rows) + FIRST_ROWS * size_of::<Row>();
 const _: () = assert!(offset_of!(ThreadState, stack) < offset_of!(ThreadState, rows));
 

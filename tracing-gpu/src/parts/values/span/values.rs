@@ -397,6 +397,11 @@ impl SpanValues {
         self.kept.lock().changing
     }
 
+    /// The stream that it names, which spans below inherit.
+    pub(crate) fn inherited(&self) -> StreamId {
+        self.now().stream
+    }
+
     /// The parent node at creation.
     pub(crate) fn parent(&self) -> u32 {
         self.created.2.parent()
