@@ -35,12 +35,45 @@ pub(crate) type InstanceId = u64;
 pub(crate) struct Place(u64);
 
 /// Why the fields of a new span are examined before its name is known.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unnamed {
     /// It may have values of its own.
     WithValues,
     /// A field that names spans by default may name it; it has no other values.
     Split,
+}
+
+/// A new span of a call site below a parent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Child {
+    /// It is counted there.
+    Counted(Place),
+    /// Its name, and so its node, is known only from its fields.
+    Unnamed(Unnamed),
+    /// It is filtered out.
+    Hidden,
+}
+
+impl Child {
+    /// As a word, for caches of places.
+    pub(crate) fn packed(self, parent: u32) -> Place {
+        match self {
+            Self::Counted(place) => place,
+            Self::Unnamed(kind) => Place::new(parent, kind as u32).under(parent).with_own_values(),
+            Self::Hidden => Place::NONE,
+        }
+    }
+
+    /// From such a word.
+    #[inline]
+    pub(crate) fn unpack(place: Place) -> Self {
+        match place {
+            _ if place.is_none() => Self::Hidden,
+            _ if !place.has_own_values() => Self::Counted(place),
+            _ if place.row() == Unnamed::Split as usize => Self::Unnamed(Unnamed::Split),
+            _ => Self::Unnamed(Unnamed::WithValues),
+        }
+    }
 }
 
 /// Bits of a node's number: room for twice the limit on nodes, because each node may have a `(more)` node below.
@@ -89,17 +122,6 @@ impl Place {
 
     pub(crate) fn is_stand_in(self) -> bool {
         self.row() == MAX_ROWS as usize
-    }
-
-    /// The place of a new span under this node that has values of its own: its name, and so its node, is known only at
-    /// creation.
-    pub(crate) fn unnamed(parent: u32, kind: Unnamed) -> Self {
-        Self::new(parent, kind as u32).under(parent).with_own_values()
-    }
-
-    /// Whether this is such an [`unnamed`](Self::unnamed) place.
-    pub(crate) fn is_unnamed(self, kind: Unnamed) -> bool {
-        self.has_own_values() && self.row() == kind as usize
     }
 
     #[inline]

@@ -9,7 +9,7 @@ use tracing_subscriber::registry::{LookupSpan, SpanRef};
 
 use super::home::{Beside, EnteredSpan, Home};
 use crate::parts::tier::{Call, Created, SpanValues, event_of_layer, follows_from, general, own_values};
-use crate::record::{CallId, Inherited, Place};
+use crate::record::{CallId, Child, Inherited, Place};
 use crate::session::catalog::ROOT;
 use crate::thread::engine::Engine;
 use crate::thread::state::ThreadState;
@@ -250,13 +250,10 @@ where
             None => {}
         }
         let parent = span.parent().map_or(ROOT, |parent| node_of(engine, thread, parent));
-        let place = thread.counted_child(parent, span.metadata());
-        if place.is_none() {
-            EnteredSpan::Hidden(parent)
-        } else if place.has_own_values() {
-            EnteredSpan::Nothing
-        } else {
-            EnteredSpan::Counted(place, 0)
+        match thread.counted_child(parent, span.metadata()) {
+            Child::Counted(place) if !place.is_none() => EnteredSpan::Counted(place, 0),
+            Child::Counted(_) | Child::Hidden => EnteredSpan::Hidden(parent),
+            Child::Unnamed(_) => EnteredSpan::Nothing,
         }
     }
 
@@ -397,9 +394,9 @@ fn node_of<'a, S: LookupSpan<'a>>(engine: &Engine, thread: &ThreadState, span: S
         sites.push(ancestor.metadata());
     }
     for metadata in sites.into_iter().rev() {
-        let place = thread.counted_child(node, metadata);
-        if !place.is_none() {
-            node = place.node();
+        match thread.counted_child(node, metadata) {
+            Child::Counted(place) if !place.is_none() => node = place.node(),
+            _ => {}
         }
     }
     node

@@ -46,20 +46,33 @@ const IN_USE: u64 = GONE - 1 - LEFT_OPEN - SHARED;
 /// Instances that are open elsewhere, and awaited children.
 const ACTIVE: u64 = IN_USE & !(AWAITED - CHILD);
 
-/// Flags of [`Call::last`] about the last entry.
-///
-/// - `SUSPENDED`: it came so long after the previous exit that the call was suspended.
-/// - `DROPPED`: it came at once after it on the same thread, as the drop of a finished future does.
-/// - `AFTERWARDS`: it came after such a drop, by another owner of the span.
-/// - `LATE`: it came later than at once, but may be the drop of a finished future whose thread was stopped: whether the
-///   call was suspended is not known.
-/// - `DOUBTFUL`: it is `SUSPENDED`, but the call may have finished: another owner of the span came after or before such
-///   a late drop, or a tool took part of the pause.
-const SUSPENDED: u8 = 1;
-const DROPPED: u8 = 2;
-const AFTERWARDS: u8 = 4;
-const LATE: u8 = 8;
-const DOUBTFUL: u8 = 16;
+/// What an entry of a call tells about the time since the exit before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+enum LastEntry {
+    /// Nothing.
+    #[default]
+    Any,
+    /// It came so long after it that the call was suspended.
+    Suspended,
+    /// The same, but the call may have finished: another owner of the span came after or before a late drop, or a tool
+    /// took part of the pause.
+    PerhapsSuspended,
+    /// It came at once after it on the same thread, as the drop of a finished future does.
+    Dropped,
+    /// It came later than at once, but may be the drop of a finished future whose thread was stopped: whether the call
+    /// was suspended is not known.
+    Late,
+}
+
+impl LastEntry {
+    const ALL: [Self; 5] = [Self::Any, Self::Suspended, Self::PerhapsSuspended, Self::Dropped, Self::Late];
+
+    #[inline]
+    fn of(word: u8) -> Self {
+        Self::ALL.get(usize::from(word)).copied().unwrap_or_default()
+    }
+}
 
 /// One call. Any thread may use it; the times of a call that is entered on several threads at once are not exact.
 ///
@@ -85,8 +98,9 @@ pub(crate) struct Call {
     parent: AtomicU32,
     /// The node where it was entered last.
     node: AtomicU32,
-    /// Flags about the last entry.
+    /// The last entry: a [`LastEntry`]; and whether another owner of the span made it, after the drop of a future.
     last: AtomicU8,
+    is_after_drop: AtomicBool,
     /// Whether it was entered again while none of its instances was open.
     has_paused: AtomicBool,
     /// Whether child calls were alive at its last exit; they keep the span from closing.
@@ -203,36 +217,40 @@ pub(crate) struct EndedCall {
 }
 
 impl Call {
-    /// What an entry after a pause on which the limit `at_once` does not decide is: bits of [`last`](Self::last), with
-    /// those of the entry before.
+    /// What an entry is, after a pause on which the limit `at_once` does not decide, and what the one before it was.
     #[inline(never)]
     fn judge(
         &self,
         pause: u64,
         left: LastExit,
-        before: u8,
+        before: LastEntry,
         pauses: &Pauses,
         evidence: impl FnOnce(Ticks) -> Evidence,
-    ) -> u8 {
+    ) -> LastEntry {
         let exited = self.exited.load(Relaxed);
         let Evidence { around, done, has_tool } = evidence(exited);
         let next = left == LastExit::Last;
         if next && pause <= pauses.at_once + done.saturating_sub(exited) {
-            return DROPPED;
+            return LastEntry::Dropped;
         }
         let is_suspended = pause > if next { pauses.long } else { pauses.short };
         match around {
-            Around::SamePoll if next => DROPPED,
-            Around::SamePoll => 0,
-            Around::Unknown if !is_suspended && next => LATE,
-            Around::Unknown if !is_suspended => 0,
-            _ if before & DROPPED != 0 => 0,
+            Around::SamePoll if next => LastEntry::Dropped,
+            Around::SamePoll => LastEntry::Any,
+            Around::Unknown if !is_suspended && next => LastEntry::Late,
+            Around::Unknown if !is_suspended => LastEntry::Any,
+            _ if before == LastEntry::Dropped => LastEntry::Any,
             Around::Later | Around::Unknown => {
                 let is_sure = around == Around::Later || pause > pauses.long;
-                let is_doubtful = before & LATE != 0 || !is_sure && (left == LastExit::Earlier || has_tool);
-                if is_doubtful { SUSPENDED | DOUBTFUL } else { SUSPENDED }
+                let is_doubtful = before == LastEntry::Late || !is_sure && (left == LastExit::Earlier || has_tool);
+                if is_doubtful { LastEntry::PerhapsSuspended } else { LastEntry::Suspended }
             }
         }
+    }
+
+    #[inline]
+    fn last_entry(&self) -> LastEntry {
+        LastEntry::of(self.last.load(Relaxed))
     }
 
     /// Opens an instance. `is_here`: on the thread that created it. Returns how long it was ready, as far as that is
@@ -252,18 +270,19 @@ impl Call {
             let pause = if is_open { 0 } else { now.saturating_sub(self.exited.load(Relaxed)) };
             // What was woken is polled: it is not dropped now, and was not dropped before.
             let is_poll = woken > 0;
-            let before = if is_poll || self.outlived.load(Relaxed) { 0 } else { self.last.load(Relaxed) };
+            let before = if is_poll || self.outlived.load(Relaxed) { LastEntry::Any } else { self.last_entry() };
             let last = if is_poll || is_open {
-                0
+                LastEntry::Any
             } else if left == LastExit::Last && pause <= pauses.at_once {
-                DROPPED
-            } else if left != LastExit::Last && before & DROPPED != 0 {
-                0
+                LastEntry::Dropped
+            } else if left != LastExit::Last && before == LastEntry::Dropped {
+                LastEntry::Any
             } else {
                 self.judge(pause, left, before, pauses, evidence)
             };
             self.pause.store(pause, Relaxed);
-            self.last.store(last | if before & DROPPED != 0 { AFTERWARDS } else { 0 }, Relaxed);
+            self.last.store(last as u8, Relaxed);
+            self.is_after_drop.store(before == LastEntry::Dropped, Relaxed);
         }
         self.entries.store(entries + 1, Relaxed);
         let before = if is_here && known & SHARED == 0 {
@@ -696,10 +715,11 @@ impl Call {
         let (created, exited) = (self.created.load(Relaxed), self.exited.load(Relaxed));
         let closed = now.max(exited);
         let entries = self.entries.load(Relaxed);
-        let last = self.last.load(Relaxed);
-        let is_unsure = last & (LATE | DOUBTFUL) != 0;
-        let is_cancelled = entries == 1 || last & SUSPENDED != 0 && !is_unsure;
-        let is_dropped = last & (DROPPED | AFTERWARDS) != 0 && !is_cancelled;
+        let last = self.last_entry();
+        let is_unsure = matches!(last, LastEntry::Late | LastEntry::PerhapsSuspended);
+        let is_cancelled = entries == 1 || last == LastEntry::Suspended;
+        let was_dropped = last == LastEntry::Dropped || self.is_after_drop.load(Relaxed);
+        let is_dropped = was_dropped && !is_cancelled;
         // A finished future awaits nothing until its drop. In other cases its last poll was the last entry.
         let pause = if is_dropped { self.pause.load(Relaxed) } else { 0 };
         let latency = closed.saturating_sub(created);
@@ -718,7 +738,7 @@ impl Call {
             is_cancelled,
             is_unsure,
             is_dropped,
-            has_finished: last & (DROPPED | AFTERWARDS) != 0 && !self.used_again.load(Relaxed),
+            has_finished: was_dropped && !self.used_again.load(Relaxed),
             uncounted: if self.is_alone.load(Relaxed) { self.uncounted.load(Relaxed) } else { 0 },
             thread: self.thread.load(Relaxed),
             place: Place::from_bits(self.place.load(Relaxed)),

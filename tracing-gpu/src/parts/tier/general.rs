@@ -7,7 +7,7 @@ use crate::parts::streams::device as stream;
 use crate::parts::thread::choice;
 use crate::parts::timeline::thread::numbers::{Created, NewSpan};
 use crate::parts::values::tier as own_values;
-use crate::record::{Place, Unnamed};
+use crate::record::{Child, Place, Unnamed};
 use crate::session::catalog::ROOT;
 use crate::thread::engine::Engine;
 use crate::thread::row::Row;
@@ -95,31 +95,39 @@ pub(crate) fn new_span_general<H: Home>(
             None => ROOT,
             Some(parent) => home.node(engine, thread, parent.into_u64()),
         };
-        let place = thread.child(parent, attributes.metadata());
-        let is_split = place.is_unnamed(Unnamed::Split);
-        let (place, is_named) = if is_split { own_values::split(thread, parent, attributes) } else { (place, false) };
-        if place.is_none() {
-            new = NewSpan { parent: new.parent, ..NewSpan::default() };
-            return home.keep(engine, thread, given, Place::hidden(parent), Beside::Nothing);
+        let hide = |new: &mut NewSpan| {
+            *new = NewSpan { parent: new.parent, ..NewSpan::default() };
+            home.keep(engine, thread, given, Place::hidden(parent), Beside::Nothing)
+        };
+        let (counted, is_named) = match thread.child(parent, attributes.metadata()) {
+            Child::Hidden => return hide(&mut new),
+            Child::Counted(place) => (Some(place), false),
+            Child::Unnamed(Unnamed::WithValues) => (None, false),
+            Child::Unnamed(Unnamed::Split) => {
+                let (place, is_named) = own_values::split(thread, parent, attributes);
+                (Some(place), is_named)
+            }
+        };
+        if counted.is_some_and(Place::is_none) {
+            return hide(&mut new); // there is no room for its row
         }
         let above = match attributes.parent() {
             None if attributes.is_contextual() => Some(thread.stack.innermost_call()),
             None => None,
             Some(parent) => Some(home.call(engine, thread, parent.into_u64())),
         };
-        if place.has_own_values() {
+        let Some(place) = counted else {
             let values = own_values::create(thread, parent, (above, &new), attributes);
             let place = Place::new(values.node, 0).under(parent).with_own_values();
-            home.keep(engine, thread, given, place, Beside::Values(values))
-        } else {
-            thread.add_call(place);
-            match thread.begin_call(place, above, &new) {
-                0 if is_named => home.keep(engine, thread, given, place, Beside::Named),
-                0 => home.keep(engine, thread, given, place, Beside::Nothing),
-                call => {
-                    own_values::code(thread, place, call, attributes);
-                    home.keep(engine, thread, given, place.with_call(), Beside::Call(call))
-                }
+            return home.keep(engine, thread, given, place, Beside::Values(values));
+        };
+        thread.add_call(place);
+        match thread.begin_call(place, above, &new) {
+            0 if is_named => home.keep(engine, thread, given, place, Beside::Named),
+            0 => home.keep(engine, thread, given, place, Beside::Nothing),
+            call => {
+                own_values::code(thread, place, call, attributes);
+                home.keep(engine, thread, given, place.with_call(), Beside::Call(call))
             }
         }
     });

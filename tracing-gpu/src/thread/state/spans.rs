@@ -4,9 +4,9 @@ use range_model::RangeStyle;
 use tracing_core::Metadata;
 
 use super::ThreadState;
-use crate::record::{CallId, Place, RangeKey, Unnamed};
+use crate::record::{CallId, Child, Place, RangeKey, Unnamed};
 use crate::session::catalog::ROOT;
-use crate::span::site::site_key;
+use crate::span::site::{Site, site_key};
 use crate::thread::row::Row;
 
 /// New spans.
@@ -35,29 +35,33 @@ impl ThreadState {
         ROOT
     }
 
-    /// The place of a new span of this call site under a parent; [`Place::NONE`] if it is filtered out.
-    pub(crate) fn child(&self, parent: u32, metadata: &'static Metadata<'static>) -> Place {
+    /// A new span of this call site under a parent.
+    pub(crate) fn child(&self, parent: u32, metadata: &'static Metadata<'static>) -> Child {
         let site = site_key(metadata);
-        self.children.get(parent, site).unwrap_or_else(|| {
-            self.find_child(parent, site, || {
-                let site = self.site(metadata);
-                if !site.enabled {
-                    return Place::NONE;
-                }
-                let unnamed = [(site.own_values, Unnamed::WithValues), (site.is_split, Unnamed::Split)];
-                if let Some((_, kind)) = unnamed.into_iter().find(|(applies, _)| *applies) {
-                    return Place::unnamed(parent, kind);
-                }
-                let key = RangeKey { label: site.label, category: 0, style: RangeStyle::PushPop };
-                self.place(self.node(parent, key), key, metadata).under_if_any(parent)
-            })
-        })
+        let cached = self.children.get(parent, site);
+        Child::unpack(
+            cached.unwrap_or_else(|| self.find_child(parent, site, || self.new_child(parent, metadata).packed(parent))),
+        )
+    }
+
+    fn new_child(&self, parent: u32, metadata: &'static Metadata<'static>) -> Child {
+        match self.site(metadata) {
+            Site { enabled: false, .. } => Child::Hidden,
+            Site { own_values: true, .. } => Child::Unnamed(Unnamed::WithValues),
+            Site { is_split: true, .. } => Child::Unnamed(Unnamed::Split),
+            Site { label, .. } => {
+                let key = RangeKey { label, category: 0, style: RangeStyle::PushPop };
+                Child::Counted(self.place(self.node(parent, key), key, metadata).under_if_any(parent))
+            }
+        }
     }
 
     /// [`child`](Self::child), for a span that was created before and has no values of its own.
-    pub(crate) fn counted_child(&self, parent: u32, metadata: &'static Metadata<'static>) -> Place {
-        let place = self.child(parent, metadata);
-        if place.is_unnamed(Unnamed::Split) { self.plain_child(parent, metadata) } else { place }
+    pub(crate) fn counted_child(&self, parent: u32, metadata: &'static Metadata<'static>) -> Child {
+        match self.child(parent, metadata) {
+            Child::Unnamed(Unnamed::Split) => Child::Counted(self.plain_child(parent, metadata)),
+            child => child,
+        }
     }
 
     /// The place of a span with the name of its call site and without values of its own.

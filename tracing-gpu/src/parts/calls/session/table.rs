@@ -9,7 +9,8 @@ use parking_lot::Mutex;
 
 use super::by_span::CallBySpan;
 use super::{
-    AWAITED, CHILD, CLOSED, Call, DROPPED, EndedCall, Entry, Evidence, GONE, HELD_UP, IN_USE, LEFT_OPEN, Pauses, WAITED,
+    AWAITED, CHILD, CLOSED, Call, EndedCall, Entry, Evidence, GONE, HELD_UP, IN_USE, LEFT_OPEN, LastEntry, Pauses,
+    WAITED,
 };
 use crate::clock::{Clock, Ticks};
 use crate::record::{CallId, OnCpu, Place};
@@ -128,7 +129,8 @@ impl Calls {
         {
             word.store(value, Relaxed);
         }
-        call.last.store(0, Relaxed);
+        call.last.store(LastEntry::Any as u8, Relaxed);
+        call.is_after_drop.store(false, Relaxed);
         for flag in [&call.has_paused, &call.outlived, &call.used_again, &call.begins_at_home, &call.is_alone] {
             flag.store(false, Relaxed);
         }
@@ -201,7 +203,7 @@ impl Calls {
         }
         self.settle(spare);
         let parent = call.parent.load(Relaxed);
-        if call.last.load(Relaxed) & DROPPED != 0 && parent != 0 {
+        if call.last_entry() == LastEntry::Dropped && parent != 0 {
             if around() == parent {
                 spare.dropped.store(id, Relaxed);
                 spare.dropped_created.store(call.created.load(Relaxed), Relaxed);
@@ -251,7 +253,7 @@ impl Calls {
         // It may have been entered again on another thread, or be another call by now.
         let is_it = || call.created.load(Relaxed) == spare.dropped_created.load(Relaxed);
         let at = call.exited.load(Relaxed);
-        if !is_it() || call.last.load(Relaxed) & DROPPED == 0 || call.is_open(call.state.load(Relaxed)) {
+        if !is_it() || call.last_entry() != LastEntry::Dropped || call.is_open(call.state.load(Relaxed)) {
             return;
         }
         // Acquire: who finds the state of another call finds its creation, too.

@@ -180,9 +180,9 @@ fn a_range_with_calls_ends_as_by_the_general_path() {
             let (count, most) = listener.run(|| {
                 let metadata = [info_span!("a"), info_span!("b")].map(|span| span.metadata().unwrap());
                 let thread = engine.thread().unwrap();
-                let under = |place: Place| thread.child(place.node(), metadata[0]);
-                let [_, outer] =
-                    metadata.map(|first| (0..rows / 2).fold(thread.child(0, first), |place, _| under(place)));
+                let child = |node, metadata| thread.child(node, metadata).packed(node);
+                let under = |place: Place| child(place.node(), metadata[0]);
+                let [_, outer] = metadata.map(|first| (0..rows / 2).fold(child(0, first), |place, _| under(place)));
                 let inner = under(outer);
                 assert!(rows < 64 || outer.row() >= 64);
                 let exit = |span| {
