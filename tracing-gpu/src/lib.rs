@@ -153,11 +153,9 @@
 #![warn(missing_debug_implementations, clippy::missing_errors_doc, clippy::must_use_candidate)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
-mod budget;
-mod chunked;
 mod clock;
 mod config;
-mod drain;
+pub(crate) mod core;
 mod in_place;
 mod outputs;
 mod own_stack;
@@ -165,16 +163,9 @@ mod page;
 pub(crate) mod parts;
 mod process;
 mod profiler;
-mod record;
-mod samples;
-mod session;
 #[cfg(unix)]
 mod signals;
-mod span;
 mod sync;
-mod thread;
-mod thresholds;
-mod tier;
 mod watch;
 
 /// Metrics for Prometheus and others that read OpenMetrics (feature `server`).
@@ -184,6 +175,8 @@ pub mod metrics {
     pub use range_report::export::{MOST_ROWS, Metrics, openmetrics, prometheus};
 }
 
+pub use crate::core::tier::layer::GpuLayer;
+pub use crate::core::tier::subscriber::GpuSubscriber;
 #[cfg(feature = "injection")]
 pub use crate::parts::foreign::tier::tool::NvtxTool;
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"), feature = "command"))]
@@ -246,5 +239,3 @@ pub use range_report::export::CsvFlavor;
 #[cfg(any(feature = "json", feature = "server"))]
 pub use range_report::{Comparison, MergedSummaryExt, compare};
 pub use range_report::{FindingKinds, NoteExt, RenderOptions, Report, SummaryExt, TableStyle};
-pub use tier::layer::GpuLayer;
-pub use tier::subscriber::GpuSubscriber;

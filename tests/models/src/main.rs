@@ -26,14 +26,31 @@ mod sync;
 
 extern crate tracing as tracing_core;
 
-#[path = "../../../tracing-gpu/src/budget.rs"]
-#[allow(dead_code)]
-mod budget;
-#[path = "../../../tracing-gpu/src/chunked.rs"]
-#[allow(dead_code)]
-mod chunked;
 mod clock {
     pub(crate) type Ticks = u64;
+}
+#[path = "../../../tracing-gpu/src/core"]
+#[allow(dead_code)]
+mod core {
+    pub(crate) mod budget;
+    pub(crate) mod chunked;
+    pub(crate) mod record;
+    pub(crate) mod samples;
+    pub(crate) mod session {
+        pub(crate) mod gate;
+
+        #[derive(Clone, Copy, Debug)]
+        pub(crate) struct NvtxRange;
+    }
+    pub(crate) mod thread {
+        mod durations;
+        pub(crate) mod gate;
+        pub(crate) mod hand_over;
+        pub(crate) mod row;
+        mod sequence;
+        pub(crate) mod slab;
+        pub(crate) mod stack;
+    }
 }
 #[path = "../../../tracing-gpu/src/page.rs"]
 mod page;
@@ -51,31 +68,6 @@ mod parts {
         #[derive(Debug)]
         pub(crate) struct SpanValues;
     }
-}
-#[path = "../../../tracing-gpu/src/record.rs"]
-#[allow(dead_code)]
-mod record;
-#[path = "../../../tracing-gpu/src/samples.rs"]
-#[allow(dead_code)]
-mod samples;
-#[path = "../../../tracing-gpu/src/session"]
-mod session {
-    #[allow(dead_code)]
-    pub(crate) mod gate;
-
-    #[derive(Clone, Copy, Debug)]
-    pub(crate) struct NvtxRange;
-}
-#[path = "../../../tracing-gpu/src/thread"]
-#[allow(dead_code)]
-mod thread {
-    mod durations;
-    pub(crate) mod gate;
-    pub(crate) mod hand_over;
-    pub(crate) mod row;
-    mod sequence;
-    pub(crate) mod slab;
-    pub(crate) mod stack;
 }
 
 /// One protocol.

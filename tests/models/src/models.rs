@@ -8,20 +8,20 @@ use gpu_activity::record::Note;
 use loom::thread;
 use range_model::stats::Distribution;
 
-use crate::budget::Budget;
 use crate::clock::Ticks;
+use crate::core::budget::Budget;
+use crate::core::record::{CallId, Ended, Place};
+use crate::core::session::gate::{FINISHED, SessionGate};
+use crate::core::thread::gate::{Gate, RowsWindow};
+use crate::core::thread::hand_over::HandOver;
+use crate::core::thread::row::{Row, RowCopy};
+use crate::core::thread::slab::{Closed, Slab, SpanRef};
+use crate::core::thread::stack::{Ranges, Stack};
 use crate::page::{Cursor, Line, Page};
 use crate::parts::launches::session::NoteRoom;
 use crate::parts::launches::thread::notes::{Notes, Taken};
-use crate::record::{CallId, Ended, Place};
-use crate::session::gate::{FINISHED, SessionGate};
 use crate::sync::Wrong::{LeftOut, Unordered};
 use crate::sync::{AtomicU64, Mutex};
-use crate::thread::gate::{Gate, RowsWindow};
-use crate::thread::hand_over::HandOver;
-use crate::thread::row::{Row, RowCopy};
-use crate::thread::slab::{Closed, Slab, SpanRef};
-use crate::thread::stack::{Ranges, Stack};
 use crate::{Harmless, Model};
 
 pub(crate) const MODELS: &[Model] = &[

@@ -1,5 +1,5 @@
-//! The capabilities around the core, a folder each. The core is the path from a span to a row: [`tier`](crate::tier),
-//! [`thread`](crate::thread), [`session`](crate::session), [`drain`](crate::drain).
+//! The capabilities around the core, a folder each. The core is the path from a span to a row: `tier`,
+//! [`thread`](crate::core::thread), [`session`](crate::core::session), [`drain`](crate::core::drain).
 //!
 //! A folder has what its part keeps at each layer, in a file or folder of that layer's name: `session` what all threads
 //! share, `thread` what one thread has and its paths, `tier` what front ends receive, `drain` what it adds to a

@@ -8,8 +8,8 @@ use tracing::subscriber::NoSubscriber;
 use tracing_subscriber::filter::Targets;
 
 use super::rejected;
-use crate::session::front_end::Stage;
-use crate::session::{DEFAULT_LEVEL, Session};
+use crate::core::session::front_end::Stage;
+use crate::core::session::{DEFAULT_LEVEL, Session};
 
 /// A guard that is dropped within this time may be bound to `_`; that cannot be known for sure.
 const AT_ONCE_NS: u64 = 20_000_000;

@@ -12,7 +12,10 @@ use super::phase::EndingPhase;
 use super::pusher::Pusher;
 use crate::clock::Ticks;
 use crate::config::Config;
-use crate::drain::Cursor;
+use crate::core::drain::Cursor;
+use crate::core::thread::engine::Engine;
+use crate::core::tier::layer::GpuLayer;
+use crate::core::tier::subscriber::GpuSubscriber;
 use crate::outputs;
 #[cfg(feature = "injection")]
 use crate::parts::foreign::tier::tool::NvtxTool;
@@ -21,9 +24,6 @@ use crate::parts::off_cpu::sampler::Sampler;
 #[cfg(feature = "injection")]
 use crate::parts::openacc::runtime::OpenAcc;
 use crate::parts::timeline::recorder::Recorder;
-use crate::thread::engine::Engine;
-use crate::tier::layer::GpuLayer;
-use crate::tier::subscriber::GpuSubscriber;
 
 /// The profiler that NVTX belongs to, by id; 0 for none. Taken (`AcqRel`) at `build`, given back at `finish`.
 pub(super) static NVTX_OWNER: AtomicU64 = AtomicU64::new(0);

@@ -19,7 +19,7 @@ use super::environment::variable;
 use super::handle::Inner;
 use super::pusher::{PushState, Pusher};
 use crate::config::LEAST_EVERY;
-use crate::drain::End;
+use crate::core::drain::End;
 use crate::process::{spawn, without_signals};
 use message::Resource;
 use post::Post;

@@ -5,7 +5,7 @@ use std::thread::JoinHandle;
 
 use parking_lot::Mutex;
 
-use crate::drain::Cursor;
+use crate::core::drain::Cursor;
 
 /// Windows that are written at regular intervals.
 #[derive(Debug, Default)]

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 
-use crate::thread::number::number;
+use crate::core::thread::number::number;
 
 /// How long a finish waits at most for another thread's finish.
 pub(super) const LONGEST_WAIT: Duration = Duration::from_secs(5);

@@ -5,7 +5,7 @@ use std::time::Instant;
 use parking_lot::{Condvar, Mutex};
 use range_model::Summary;
 
-use crate::drain::Cursor;
+use crate::core::drain::Cursor;
 
 /// What the pushing thread and the end of the profiler tell each other.
 #[derive(Debug, Default)]

@@ -12,7 +12,7 @@ use tracing::Level;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::Targets;
 
-use crate::session::front_end::{CallSites, DOMAIN, Rejected};
+use crate::core::session::front_end::{CallSites, DOMAIN, Rejected};
 
 /// The largest number of crates that are named; further ones are counted.
 const MAX_CRATES: usize = 4;

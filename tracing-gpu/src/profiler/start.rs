@@ -18,6 +18,9 @@ use super::handle::{Inner, NVTX_OWNER, Profiler};
 use super::identity;
 use super::phase::EndingPhase;
 use crate::config::{Config, Gpu};
+use crate::core::session::SessionOptions;
+use crate::core::session::catalog::Limits;
+use crate::core::thread::engine::{self, Engine};
 use crate::outputs;
 use crate::parts::launches::collector::Collector;
 use crate::parts::off_cpu::sampler::Sampler;
@@ -27,9 +30,6 @@ use crate::parts::streams::device as stream;
 use crate::parts::timeline::recorder::Recorder;
 use crate::parts::timeline::session::TapeRoom;
 use crate::process;
-use crate::session::SessionOptions;
-use crate::session::catalog::Limits;
-use crate::thread::engine::{self, Engine};
 
 /// Distinct tree nodes and run-time names of a process.
 const LIMITS: Limits = Limits { nodes: 65_536, run_time_names: 65_536 };

@@ -10,9 +10,9 @@ use super::handle::{Inner, Profiler};
 #[cfg(feature = "json")]
 use super::machine;
 use crate::config::Gpu;
-use crate::drain::{self, Cursor, End};
+use crate::core::drain::{self, Cursor, End};
+use crate::core::session::front_end::Stage;
 use crate::parts::drain::parts;
-use crate::session::front_end::Stage;
 
 impl Profiler {
     /// The measurements of the current window so far. Neither stops the measured threads nor resets. After the finish:

@@ -9,7 +9,7 @@ use range_model::Summary;
 use super::complaint::complain;
 use super::handle::{Inner, Profiler};
 use super::periodic::Periodic;
-use crate::drain::{Cursor, End};
+use crate::core::drain::{Cursor, End};
 use crate::outputs;
 use crate::process::{spawn, without_signals};
 

@@ -14,8 +14,8 @@ use range_model::Note;
 use range_model::stats::parts;
 
 use crate::clock::Ticks;
+use crate::core::record::{CallId, LinkedId, Place};
 use crate::parts::calls::session::table::Calls;
-use crate::record::{CallId, LinkedId, Place};
 
 /// The largest number of links that are kept at one time.
 const LINKS: usize = 1 << 16;

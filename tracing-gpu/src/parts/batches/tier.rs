@@ -2,12 +2,12 @@
 
 use range_model::timeline::Link;
 
+use crate::core::record::CallId;
+use crate::core::thread::engine::Engine;
+use crate::core::thread::state::ThreadState;
+use crate::core::tier::home::{EnteredSpan, Home};
 use crate::parts::timeline::thread::numbers::Created;
 use crate::parts::timeline::thread::tape::Record;
-use crate::record::CallId;
-use crate::thread::engine::Engine;
-use crate::thread::state::ThreadState;
-use crate::tier::home::{EnteredSpan, Home};
 
 /// Links a span to one that it follows from. Spans of both are followed by a call from now on, whatever their rows are.
 #[inline(never)]

@@ -8,18 +8,18 @@ use range_model::summary::CallStats;
 use range_model::{Note, Summary, TreeNode};
 
 use crate::clock::{Rate, Ticks};
-use crate::drain::cursor::Reader;
-use crate::drain::names::{Shown, label_shown, label_text};
-use crate::drain::part::{Nodes, Part, Run};
-use crate::drain::rows::by_thread;
+use crate::core::drain::cursor::Reader;
+use crate::core::drain::names::{Shown, label_shown, label_text};
+use crate::core::drain::part::{Nodes, Part, Run};
+use crate::core::drain::rows::by_thread;
 
-use crate::drain::times::times;
+use crate::core::drain::times::times;
+use crate::core::session::Names;
+use crate::core::thread::engine::Engine;
+use crate::core::thread::state::ThreadState;
 use crate::parts::calls::drain::nodes::{CallTimes, NodeCalls};
 use crate::parts::calls::thread::call_row::{CallCopy, CallsOfLength};
 use crate::parts::splits::session::Joined;
-use crate::session::Names;
-use crate::thread::engine::Engine;
-use crate::thread::state::ThreadState;
 
 /// The calls of all threads, one thread after the other.
 #[derive(Default)]

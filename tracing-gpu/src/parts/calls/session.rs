@@ -24,10 +24,10 @@ use entry::Pauses;
 pub(crate) use entry::{Around, Entry, Evidence, LastExit};
 
 use crate::clock::Ticks;
+use crate::core::record::{LinkedId, OnCpu, Place, RangeNumbers};
 use crate::parts::values::span::codes::{Codes, FIELDS};
 use crate::parts::waits::session::endings::Mark;
 use crate::parts::waits::session::owed::Owed;
-use crate::record::{LinkedId, OnCpu, Place, RangeNumbers};
 
 /// Parts of [`Call::state`]: the number of instances that are open on other threads than its own, whether one was open
 /// there when the span closed, whether another thread has ever entered it, the number of child calls whose span is

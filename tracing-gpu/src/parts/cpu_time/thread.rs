@@ -1,7 +1,7 @@
 //! Processor time of a thread's ranges, read at few moments.
 //!
 //! A reading takes as long as ten spans, so a short range pays none. The clock is read at the end of a range of at
-//! least [`LONG`](crate::thresholds::LONG), and at the start of a range while such ranges have paid for that:
+//! least [`LONG`](crate::core::thresholds::LONG), and at the start of a range while such ranges have paid for that:
 //! [`CREDIT`] of their time pays one reading. The processor time of a range is then known within bounds, which are
 //! narrow if it was read close to the start.
 //!
@@ -17,9 +17,9 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use crate::clock::{Clock, Ticks};
+use crate::core::record::{Ended, OnCpu};
+use crate::core::thread::stack::Stack;
 use crate::process;
-use crate::record::{Ended, OnCpu};
-use crate::thread::stack::Stack;
 
 /// The time in long ranges that pays one reading at a start: so these take at most 0.5 % of it.
 const CREDIT: Duration = Duration::from_micros(100);
@@ -253,7 +253,7 @@ fn bounded(duration: u64, least: u64, most: u64) -> OnCpu {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::record::Place;
+    use crate::core::record::Place;
     use std::cell::Cell;
 
     const BEFORE: Reading = Reading { at: 1_000, cpu: 500 };

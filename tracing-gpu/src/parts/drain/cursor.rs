@@ -13,7 +13,7 @@ use crate::parts::launches::collector::ActivityTotals;
 use crate::parts::streams::device::{StreamRowKey, StreamTime};
 use crate::parts::waits::thread::waits::{Length, ValueSums, WaitSums};
 
-/// Sums of the parts that were read so far, in ticks, as [`Cursor`](crate::drain::Cursor) has them of rows.
+/// Sums of the parts that were read so far, in ticks, as [`Cursor`](crate::core::drain::Cursor) has them of rows.
 #[derive(Default)]
 pub(crate) struct OfCursor {
     /// By the number of the thread and that of the row.

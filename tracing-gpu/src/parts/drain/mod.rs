@@ -8,12 +8,12 @@ use std::time::Duration;
 use range_model::stats::Lean;
 use range_model::{OpenRange, RangeStyle};
 
-use crate::drain::part::Part;
+use crate::core::drain::part::Part;
+use crate::core::session::Session;
+use crate::core::thread::state::ThreadState;
 use crate::parts::launches::collector::Collector;
 use crate::parts::launches::thread::lifetimes::OpenLifetimes;
 use crate::parts::off_cpu::sampler::Sampler;
-use crate::session::Session;
-use crate::thread::state::ThreadState;
 
 /// The parts of this run. Their notes stand in this order.
 pub(crate) fn parts(

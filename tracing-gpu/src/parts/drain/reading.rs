@@ -7,14 +7,14 @@ use range_model::OpenAccStats;
 use range_model::stats::{Keyed, Lean};
 use range_model::summary::{OffCpuStats, Since as _};
 
-use crate::drain::cursor::Reader;
+use crate::core::drain::cursor::Reader;
+use crate::core::thread::state::ThreadState;
 use crate::parts::calls::thread::call_row::CallCopy;
 #[cfg(feature = "cuda")]
 use crate::parts::launches::collector::ActivityTotals;
 #[cfg(feature = "cuda")]
 use crate::parts::streams::device::{StreamRow, StreamRowKey};
 use crate::parts::waits::thread::waits::{LengthChange, ValueSums, WaitSums};
-use crate::thread::state::ThreadState;
 
 impl Reader<'_> {
     /// The calls of a thread.

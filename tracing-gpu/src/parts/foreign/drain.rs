@@ -2,8 +2,8 @@
 
 use range_model::{Note, Summary};
 
-use crate::drain::cursor::Reader;
-use crate::drain::part::{Part, Run};
+use crate::core::drain::cursor::Reader;
+use crate::core::drain::part::{Part, Run};
 
 pub(crate) struct Foreign;
 

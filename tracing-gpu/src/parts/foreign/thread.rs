@@ -3,11 +3,11 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use crate::clock::Ticks;
+use crate::core::record::{Place, RangeKey};
+use crate::core::thread::stack::NO_SPAN;
+use crate::core::thread::state::ThreadState;
 use crate::parts::values::span::fields::Fields;
 use crate::parts::values::span::values::Changing;
-use crate::record::{Place, RangeKey};
-use crate::thread::stack::NO_SPAN;
-use crate::thread::state::ThreadState;
 
 /// Foreign ranges. They have no span on the stack, use only the general path, and are neither shown to a tool nor timed
 /// on streams.

@@ -12,14 +12,14 @@ use range_model::{
 };
 
 use crate::clock::Rate;
-use crate::drain::cursor::Reader;
-use crate::drain::names::{Shown, label_shown, label_text};
-use crate::drain::part::{Nodes, Part, Run};
-use crate::drain::times::times;
+use crate::core::drain::cursor::Reader;
+use crate::core::drain::names::{Shown, label_shown, label_text};
+use crate::core::drain::part::{Nodes, Part, Run};
+use crate::core::drain::times::times;
+use crate::core::record::{style_number, style_of};
+use crate::core::session::{Names, Session};
 use crate::parts::launches::collector::{ActivityTotals, Collector};
 use crate::parts::splits::session::Joined;
-use crate::record::{style_number, style_of};
-use crate::session::{Names, Session};
 
 /// The GPU's work, as the collector has it.
 pub(crate) struct Gpu {
@@ -312,9 +312,9 @@ mod tests {
     use range_model::{MemoryKind, MemoryWork, RangeStyle};
 
     use super::*;
+    use crate::core::session::Names;
+    use crate::core::session::catalog::{Limits, ROOT};
     use crate::parts::splits::session::tests::joined;
-    use crate::session::Names;
-    use crate::session::catalog::{Limits, ROOT};
 
     #[test]
     fn work_of_nodes_that_became_one_is_together() {

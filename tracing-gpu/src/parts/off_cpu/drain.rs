@@ -2,8 +2,8 @@
 
 use range_model::Summary;
 
-use crate::drain::cursor::Reader;
-use crate::drain::part::{Part, Run};
+use crate::core::drain::cursor::Reader;
+use crate::core::drain::part::{Part, Run};
 use crate::parts::off_cpu::sampler::Sampler;
 
 pub(crate) struct OffCpu<'a>(pub(crate) &'a Sampler);

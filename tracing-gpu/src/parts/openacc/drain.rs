@@ -6,12 +6,12 @@ use range_model::stats::{Distribution, Keyed, Lean, order};
 use range_model::{Note, OpenAccStats, Summary};
 
 use crate::clock::{Rate, Ticks};
-use crate::drain::cursor::Reader;
-use crate::drain::part::{Part, Run};
+use crate::core::drain::cursor::Reader;
+use crate::core::drain::part::{Part, Run};
+use crate::core::session::Session;
+use crate::core::thread::state::ThreadState;
 use crate::parts::openacc::runtime::{name_of, source};
 use crate::parts::openacc::thread::{Key, OpenAccLog, OpenAccLosses, Site};
-use crate::session::Session;
-use crate::thread::state::ThreadState;
 
 pub(crate) struct OpenAcc;
 
@@ -47,7 +47,7 @@ fn stats(threads: &[&'static ThreadState], window: Ticks, rate: Rate, asked: &[f
         merged.row((name_of(key.kind), place, detail)).merge(&times);
     }
     let rows = merged.into_iter().map(|((event, place, detail), times)| {
-        let mut row = OpenAccStats::new(event, crate::drain::times::times(&times, rate, asked));
+        let mut row = OpenAccStats::new(event, crate::core::drain::times::times(&times, rate, asked));
         (row.place, row.detail) = (place, detail);
         row
     });

@@ -13,10 +13,10 @@ use parking_lot::Mutex;
 use range_model::stats::Distribution;
 use rustc_hash::FxBuildHasher;
 
-use crate::budget::Budget;
-use crate::chunked::Chunked;
 use crate::clock::Ticks;
-use crate::thread::row::Row;
+use crate::core::budget::Budget;
+use crate::core::chunked::Chunked;
+use crate::core::thread::row::Row;
 
 /// The largest number of rows of a thread.
 const MOST_ROWS: u32 = 4_096;

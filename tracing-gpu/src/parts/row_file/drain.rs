@@ -7,21 +7,21 @@ use range_model::stats::Keyed;
 use range_model::{OpenRange, RangeStyle, Summary, TreeNode};
 
 use crate::clock::rate_since;
-use crate::drain::names::label_shown;
-use crate::drain::part::Part;
-use crate::drain::ranges::{Merged, categories, ranges};
-use crate::drain::rows::Rows;
-use crate::drain::tree::{count, node_totals, recursive_rows, spans_in_more, tree};
+use crate::core::drain::names::label_shown;
+use crate::core::drain::part::Part;
+use crate::core::drain::ranges::{Merged, categories, ranges};
+use crate::core::drain::rows::Rows;
+use crate::core::drain::tree::{count, node_totals, recursive_rows, spans_in_more, tree};
+use crate::core::record::{Place, RangeKey};
+use crate::core::session::catalog::{Limits, ROOT};
+use crate::core::thread::row::RowCopy;
+use crate::core::thread::rows::FIRST_ROWS;
 use crate::parts::calls::drain::{self as calls, Calls};
 use crate::parts::calls::thread::call_row::CallCopy;
 use crate::parts::row_file::file::Lost;
 use crate::parts::row_file::session::reading::RowLog;
 use crate::parts::row_file::thread::state::{OPEN_WORDS, open_in_file};
 use crate::parts::row_file::thread::{call_row, row};
-use crate::record::{Place, RangeKey};
-use crate::session::catalog::{Limits, ROOT};
-use crate::thread::row::RowCopy;
-use crate::thread::rows::FIRST_ROWS;
 
 /// A summary from the row file of a process.
 #[doc(hidden)]

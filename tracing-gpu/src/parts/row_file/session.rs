@@ -8,13 +8,13 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use range_model::Process;
 use range_model::stats::histogram::BUCKETS;
 
-use crate::budget::SampleMemory;
+use crate::core::budget::SampleMemory;
+use crate::core::record::{CallIdentity, RangeKey, style_number};
+use crate::core::samples::EMPTY;
+use crate::core::session::catalog::{CategoryName, ROOT};
+use crate::core::session::{Names, Session};
 use crate::parts::row_file::file::{RowFile, Words, counters};
 use crate::process::undisturbed;
-use crate::record::{CallIdentity, RangeKey, style_number};
-use crate::samples::EMPTY;
-use crate::session::catalog::{CategoryName, ROOT};
-use crate::session::{Names, Session};
 
 /// The kinds of records.
 const PROCESS: u64 = 1;

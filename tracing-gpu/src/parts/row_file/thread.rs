@@ -14,11 +14,11 @@ pub(crate) mod state;
 
 use std::ops::Range;
 
+use crate::core::session::Session;
+use crate::core::thread::row::Row;
 use crate::parts::calls::thread::call_row::CallRow;
 use crate::parts::row_file::file::Lost;
 use crate::process;
-use crate::session::Session;
-use crate::thread::row::Row;
 
 /// Maps the first bytes of a state to the session's row file, if it has one. Its rows begin at `rows`.
 ///

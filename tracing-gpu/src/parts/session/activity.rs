@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use tracing_core::Metadata;
 
-use crate::session::{Names, Session};
+use crate::core::session::{Names, Session};
 
 impl Session {
     pub(crate) fn has_streams(&self) -> bool {

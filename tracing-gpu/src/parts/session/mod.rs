@@ -10,8 +10,8 @@ use std::sync::atomic::AtomicU32;
 use range_model::stats::Keyed;
 use tracing_core::Metadata;
 
-use crate::budget::{Budget, SampleMemory};
 use crate::clock::{Clock, Ticks};
+use crate::core::budget::{Budget, SampleMemory};
 use crate::parts::batches::session::Batches;
 use crate::parts::calls::session::table::Calls;
 use crate::parts::foreign::session::{FOREIGN, Foreign, ForeignDomains};

@@ -14,11 +14,11 @@ use range_model::RangeStats;
 use range_model::stats::{Keyed, Lean, Named, order};
 use tracing_core::Metadata;
 
+use crate::core::session::{Names, Session};
+use crate::core::span::site::site_key;
 use crate::parts::session::OfNames;
 use crate::parts::splits::session::split::Split;
 use crate::parts::values::span::values::KNOWN_NAMES;
-use crate::session::{Names, Session};
-use crate::span::site::site_key;
 
 /// The largest number of values of a call site that have rows of their own.
 const MOST_VALUES: usize = 32;

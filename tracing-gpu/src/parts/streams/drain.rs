@@ -6,14 +6,14 @@ use range_model::stats::{Keyed, Lean, Named, order};
 use range_model::{Losses, StreamStats, Summary, TreeNode};
 
 use crate::clock::Rate;
-use crate::drain::cursor::Reader;
-use crate::drain::names::{Shown, label_shown, label_text};
-use crate::drain::part::{Nodes, Part, Run};
-use crate::drain::times::times;
-use crate::drain::tree::count;
+use crate::core::drain::cursor::Reader;
+use crate::core::drain::names::{Shown, label_shown, label_text};
+use crate::core::drain::part::{Nodes, Part, Run};
+use crate::core::drain::times::times;
+use crate::core::drain::tree::count;
+use crate::core::session::{Names, Session};
 use crate::parts::splits::session::Joined;
 use crate::parts::streams::device::{self as stream, StreamRow, StreamTime};
-use crate::session::{Names, Session};
 
 pub(crate) struct Streams {
     session: &'static Session,

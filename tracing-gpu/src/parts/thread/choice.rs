@@ -24,8 +24,8 @@
 
 use std::cell::Cell;
 
+use crate::core::thread::state::ThreadState;
 use crate::parts::streams::device as stream;
-use crate::thread::state::ThreadState;
 
 thread_local! {
     /// The state of the engine that was last called on this thread, if the path `recording` applies.

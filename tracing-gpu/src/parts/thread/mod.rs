@@ -15,6 +15,8 @@ pub(crate) use crate::parts::row_file::thread::{call_rows_in_file, map_state, ro
 pub(crate) use crate::parts::values::span::misread::Misread;
 pub(crate) use crate::parts::values::span::values::{Category, KNOWN_NAMES, SpanValues};
 
+use crate::core::session::Session;
+use crate::core::thread::rows::CallRows;
 use crate::parts::calls::session::table::Spare;
 use crate::parts::cpu_time::thread::{CpuTime, Credits};
 #[cfg(feature = "cuda")]
@@ -26,8 +28,6 @@ use crate::parts::streams::thread::open_pairs::OpenPairs;
 use crate::parts::timeline::thread::numbers::Numbers;
 use crate::parts::timeline::thread::tape::Tape;
 use crate::parts::waits::thread::thread_waits::ThreadWaits;
-use crate::session::Session;
-use crate::thread::rows::CallRows;
 
 /// Flags that the fast paths read, in the head of a thread's state. Only the thread writes them.
 #[derive(Debug)]

@@ -11,7 +11,9 @@ use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
 
 use super::OfThread;
-use crate::chunked::Chunked;
+use crate::core::chunked::Chunked;
+use crate::core::session::Session;
+use crate::core::thread::rows::CallRows;
 use crate::in_place::write_fields;
 use crate::parts::calls::session::table::Spare;
 use crate::parts::launches::thread::launch_log::LaunchLog;
@@ -21,8 +23,6 @@ use crate::parts::streams::thread::open_pairs::OpenPairs;
 use crate::parts::timeline::thread::numbers::Numbers;
 use crate::parts::timeline::thread::tape::Tape;
 use crate::parts::waits::thread::thread_waits::ThreadWaits;
-use crate::session::Session;
-use crate::thread::rows::CallRows;
 
 impl OfThread {
     /// Writes all parts.

@@ -3,13 +3,13 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use crate::clock::Ticks;
+use crate::core::record::{CallId, Ended, OnCpu};
+use crate::core::thread::state::ThreadState;
 use crate::parts::calls::thread::call_row::CallRow;
 use crate::parts::timeline::thread::tape::Record;
 use crate::parts::waits::thread::woken::WOKEN;
 #[cfg(feature = "injection")]
 use crate::process;
-use crate::record::{CallId, Ended, OnCpu};
-use crate::thread::state::ThreadState;
 
 impl ThreadState {
     /// A thread with this number of the operating system has this state from now on, and a name.

@@ -2,18 +2,18 @@
 
 use tracing_core::span;
 
+use crate::core::record::{Child, Place, Unnamed};
+use crate::core::session::catalog::ROOT;
+use crate::core::thread::engine::Engine;
+use crate::core::thread::row::Row;
+use crate::core::thread::state::ThreadState;
+use crate::core::tier::counting::{known_child, new_span_counting};
+use crate::core::tier::home::{Beside, EnteredSpan, Home};
 use crate::parts::streams::StreamId;
 use crate::parts::streams::device as stream;
 use crate::parts::thread::choice;
 use crate::parts::timeline::thread::numbers::{Created, NewSpan};
 use crate::parts::values::tier as own_values;
-use crate::record::{Child, Place, Unnamed};
-use crate::session::catalog::ROOT;
-use crate::thread::engine::Engine;
-use crate::thread::row::Row;
-use crate::thread::state::ThreadState;
-use crate::tier::counting::{known_child, new_span_counting};
-use crate::tier::home::{Beside, EnteredSpan, Home};
 
 /// A span that a call follows, and that takes no more than counting besides; `None` if there is no room for it.
 #[inline(never)]

@@ -4,6 +4,7 @@ pub(crate) mod general;
 
 use tracing_core::Event;
 
+use crate::core::thread::engine::Engine;
 pub(crate) use crate::parts::batches::tier::follows_from;
 pub(crate) use crate::parts::calls::session::Call;
 pub(crate) use crate::parts::timeline::thread::numbers::Created;
@@ -11,7 +12,6 @@ use crate::parts::timeline::tier as marks;
 pub(crate) use crate::parts::values::span::values::SpanValues;
 pub(crate) use crate::parts::values::tier as own_values;
 use crate::parts::waits::tier::tokio;
-use crate::thread::engine::Engine;
 
 /// An event of a program with a layer: tokio's tell of its tasks, and others are marks.
 pub(crate) fn event_of_layer(engine: &'static Engine, event: &Event<'_>) {

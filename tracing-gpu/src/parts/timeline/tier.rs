@@ -6,10 +6,10 @@ use nvtx_rs::Attributes;
 use tracing_core::field::{Field, Visit};
 use tracing_core::{Event, Level};
 
+use crate::core::session::Session;
+use crate::core::thread::state::ThreadState;
 use crate::parts::timeline::thread::tape::Record;
 use crate::parts::values::span::fields::Fields;
-use crate::session::Session;
-use crate::thread::state::ThreadState;
 use range_model::timeline::Value;
 
 /// Marks an event with its message; the category is its level, 1 for errors to 5 for trace.

@@ -8,6 +8,10 @@ use tracing_core::field::Field;
 use tracing_core::{Metadata, span};
 
 use crate::clock::Ticks;
+use crate::core::record::{CallId, Ended, LinkedId, Place, RangeKey};
+use crate::core::session::catalog::ROOT;
+use crate::core::thread::engine::Engine;
+use crate::core::thread::state::ThreadState;
 use crate::parts::batches::session::ClosedSpan;
 use crate::parts::calls::session::{Call, EndedCall};
 use crate::parts::timeline::thread::numbers::NewSpan;
@@ -16,10 +20,6 @@ use crate::parts::values::span::codes::CodeReader;
 use crate::parts::values::span::fields::Fields;
 use crate::parts::values::span::values::{Changing, FieldValues, Lifetime, SpanValues};
 use crate::parts::waits::thread::coincidence::Read;
-use crate::record::{CallId, Ended, LinkedId, Place, RangeKey};
-use crate::session::catalog::ROOT;
-use crate::thread::engine::Engine;
-use crate::thread::state::ThreadState;
 use range_model::RangeStyle;
 
 /// Reads the fields of a new span and counts its creation. `parent` is its parent node, `above` its parent call, as for

@@ -10,18 +10,18 @@ use range_model::summary::{Join as _, WaitStats};
 use range_model::{Note, Summary};
 
 use crate::clock::Rate;
-use crate::drain::cursor::Reader;
-use crate::drain::names::{Shown, label_shown};
-use crate::drain::part::{Part, Run};
-use crate::drain::times::quantiles;
+use crate::core::drain::cursor::Reader;
+use crate::core::drain::names::{Shown, label_shown};
+use crate::core::drain::part::{Part, Run};
+use crate::core::drain::times::quantiles;
+use crate::core::session::Names;
+use crate::core::thread::state::ThreadState;
 use crate::parts::calls::drain::by_name;
 use crate::parts::calls::drain::nodes::NodeCalls;
 use crate::parts::splits::session::Joined;
 use crate::parts::waits::session::owed::NOBODY;
 use crate::parts::waits::thread::coincidence::{Key, Sums};
 use crate::parts::waits::thread::waits::{Length, LengthChange, ValueSums, WaitSums, coarse, length_of};
-use crate::session::Names;
-use crate::thread::state::ThreadState;
 
 /// Sums by the labels of the waiter and of the cause.
 type WaitRows = Vec<([u32; 2], WaitSums)>;

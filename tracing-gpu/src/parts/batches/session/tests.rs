@@ -1,7 +1,7 @@
 use super::*;
+use crate::core::record::OnCpu;
 use crate::parts::calls::session::table::Spare;
 use crate::parts::calls::session::{EndedCall, Entry, LastExit};
-use crate::record::OnCpu;
 
 /// A program in simulated time: what it does goes to the calls and, tick by tick, into a log.
 struct Program {

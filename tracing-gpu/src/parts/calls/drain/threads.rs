@@ -5,14 +5,14 @@ use range_model::summary::ThreadStats;
 use range_model::{Losses, RangeStyle};
 
 use crate::clock::Rate;
-use crate::drain::part::Nodes;
-use crate::drain::totals::{NodeTotals, ThreadRows};
+use crate::core::drain::part::Nodes;
+use crate::core::drain::totals::{NodeTotals, ThreadRows};
+use crate::core::record::RangeKey;
+use crate::core::session::Session;
+use crate::core::session::catalog::{Node, ROOT};
+use crate::core::thread::row::RowCopy;
 use crate::parts::calls::drain::nodes::NodeCalls;
 use crate::parts::calls::thread::call_row::CallCopy;
-use crate::record::RangeKey;
-use crate::session::Session;
-use crate::session::catalog::{Node, ROOT};
-use crate::thread::row::RowCopy;
 
 /// The threads on which spans ran, the most time in spans first. `threads` are the rows of each, `calls_of_threads` the
 /// calls that ended on each, `calls` those of futures.

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering::AcqRel, Ordering::Acquire, Ordering
 
 use once_cell::sync::OnceCell;
 
-use crate::record::CallId;
+use crate::core::record::CallId;
 
 /// The entries for the spans of one thread, and the number of threads with entries of their own. A registry counts the
 /// ids of a thread up from 0, and has the thread's number in the bits above. Where two live spans share an entry, the

@@ -13,7 +13,7 @@ use super::{
     WAITED,
 };
 use crate::clock::{Clock, Ticks};
-use crate::record::{CallId, OnCpu, Place};
+use crate::core::record::{CallId, OnCpu, Place};
 
 /// The largest number of calls that are followed at one time, and the number of those that lie in one piece of memory.
 /// With pieces of equal length a call is found in half the instructions that a table of growing chunks takes.

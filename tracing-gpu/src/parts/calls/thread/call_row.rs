@@ -6,11 +6,11 @@ use once_cell::race::OnceBox;
 use once_cell::sync::OnceCell;
 use range_model::stats::{Distribution, Lean};
 
-use crate::budget::Budget;
-use crate::record::CallIdentity;
+use crate::core::budget::Budget;
+use crate::core::record::CallIdentity;
+use crate::core::thread::durations::Durations;
+use crate::core::thread::sequence::Sequence;
 use crate::sync::AtomicU64;
-use crate::thread::durations::Durations;
-use crate::thread::sequence::Sequence;
 
 /// The calls of a node that ended on one thread, in ticks. Eight such rows fill a page of a file.
 #[derive(Debug, Default)]
@@ -259,7 +259,7 @@ impl<'a> CallCopy<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::samples::KEPT;
+    use crate::core::samples::KEPT;
 
     #[test]
     fn a_copy_taken_while_the_owner_adds_calls_is_of_one_moment() {

@@ -5,15 +5,15 @@ use std::sync::atomic::Ordering::Relaxed;
 use tracing_core::Metadata;
 
 use crate::clock::Ticks;
+use crate::core::record::{CallId, OnCpu, Place};
+use crate::core::thread::row::Row;
+use crate::core::thread::stack::Frame;
+use crate::core::thread::state::ThreadState;
 use crate::parts::batches::session::Served;
 use crate::parts::calls::session::{Around, Call, EndedCall, Entry, Evidence, LastExit};
 use crate::parts::calls::thread::call_row::{CallRow, CallSums, ServedSums};
 use crate::parts::timeline::thread::numbers::NewSpan;
 use crate::parts::waits::thread::woken::BY_TASK;
-use crate::record::{CallId, OnCpu, Place};
-use crate::thread::row::Row;
-use crate::thread::stack::Frame;
-use crate::thread::state::ThreadState;
 
 impl ThreadState {
     /// Paths `counting` and `recording`, for a span with a call that is entered where it was created. Returns false if

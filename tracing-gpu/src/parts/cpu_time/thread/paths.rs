@@ -1,9 +1,9 @@
 //! Readings of a thread's processor time, for long ranges.
 
 use crate::clock::{Ticks, read_counter};
+use crate::core::record::{Ended, OnCpu};
+use crate::core::thread::state::ThreadState;
 use crate::parts::cpu_time::thread::Clocks;
-use crate::record::{Ended, OnCpu};
-use crate::thread::state::ThreadState;
 
 impl ThreadState {
     /// The start of a range on a fast path. Reads the thread's processor time, if that is paid for.

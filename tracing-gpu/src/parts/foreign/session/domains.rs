@@ -2,8 +2,8 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
+use crate::core::session::{DEFAULT_LEVEL, Session};
 use crate::parts::row_file::file::Lost;
-use crate::session::{DEFAULT_LEVEL, Session};
 
 /// The target of foreign ranges in the default domain, for filters.
 const DEFAULT_DOMAIN_TARGET: &str = "nvtx";

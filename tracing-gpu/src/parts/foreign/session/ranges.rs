@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicU32, Ordering::Acquire, Ordering::Release};
 use parking_lot::Mutex;
 use range_model::stats::{Keyed, Named};
 
+use crate::core::record::RangeKey;
+use crate::core::session::catalog::CategoryName;
 use crate::parts::values::span::fields::Fields;
 use crate::parts::values::span::values::{Changing, Lifetime};
-use crate::record::RangeKey;
-use crate::session::catalog::CategoryName;
 
 /// The largest number of categories with a name.
 const MOST_CATEGORIES: usize = 1 << 16;

@@ -15,7 +15,7 @@ use nvtx_rs::abi::{Entry, GetExportTable};
 use nvtx_rs::tool::{Call, Tool};
 
 use super::tool::NvtxTool;
-use crate::thread::engine::Engine;
+use crate::core::thread::engine::Engine;
 
 /// The engine that measures such ranges; null if none does.
 static ENGINE: AtomicPtr<Engine> = AtomicPtr::new(null_mut());

@@ -12,6 +12,11 @@ use range_model::timeline::Value;
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use super::tails;
+use crate::core::record::RangeKey;
+use crate::core::session::Session;
+use crate::core::session::catalog::CategoryName;
+use crate::core::thread::engine::Engine;
+use crate::core::thread::state::ThreadState;
 use crate::parts::foreign::session::FOREIGN;
 use crate::parts::foreign::session::ranges::Started;
 use crate::parts::timeline::recorder::value_of;
@@ -19,11 +24,6 @@ use crate::parts::timeline::thread::tape::Record;
 use crate::parts::values::span::fields::Fields;
 use crate::parts::values::span::values::{Category, Changing, Lifetime};
 use crate::parts::values::tier as own_values;
-use crate::record::RangeKey;
-use crate::session::Session;
-use crate::session::catalog::CategoryName;
-use crate::thread::engine::Engine;
-use crate::thread::state::ThreadState;
 
 /// Receives the NVTX calls of a process and measures their ranges: see
 /// [`Profiler::nvtx_tool`](crate::Profiler::nvtx_tool).

@@ -3,7 +3,7 @@
 use range_model::Note;
 use range_model::timeline::{ApiRecords, Details, Graphs};
 
-use crate::thread::engine::Engine;
+use crate::core::thread::engine::Engine;
 
 #[derive(Debug)]
 pub(crate) enum Collector {}

@@ -9,10 +9,10 @@ use gpu_activity::{forks, own_calls as own};
 use once_cell::sync::OnceCell;
 
 use super::strays::Strays;
+use crate::core::session::catalog::ROOT;
+use crate::core::thread::engine::Engine;
 use crate::parts::launches::thread::waiting::waiting_node;
 use crate::process;
-use crate::session::catalog::ROOT;
-use crate::thread::engine::Engine;
 
 /// The data that each call needs, in one cache line. Nothing happens before the session is known.
 #[repr(align(64))]
@@ -102,7 +102,7 @@ impl Sink for Entry {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::session::SessionOptions;
+    use crate::core::session::SessionOptions;
 
     #[cfg(target_pointer_width = "64")]
     #[test]

@@ -27,11 +27,11 @@ use range_model::stats::{Keyed, Lean};
 use range_model::timeline::{ApiRecords, Graphs};
 
 use crate::clock::Ticks;
+use crate::core::samples::KEPT;
+use crate::core::session::Session;
+use crate::core::thread::engine::Engine;
 use crate::parts::launches::thread::notes::{Dropped, Taken};
 use crate::parts::launches::thread::waiting::waiting_node;
-use crate::samples::KEPT;
-use crate::session::Session;
-use crate::thread::engine::Engine;
 
 mod entry;
 mod records;

@@ -2,9 +2,9 @@
 
 use range_model::{Note, Summary};
 
-use crate::drain::cursor::Reader;
-use crate::drain::names::label_shown;
-use crate::drain::part::{Part, Run};
+use crate::core::drain::cursor::Reader;
+use crate::core::drain::names::label_shown;
+use crate::core::drain::part::{Part, Run};
 use crate::parts::launches::thread::helper::ContestedCalls;
 
 pub(crate) struct Helpers;

@@ -27,10 +27,10 @@ use parking_lot::Mutex;
 
 use super::notes::Notes;
 use crate::clock::{Clock, Ticks};
+use crate::core::record::Place;
+use crate::core::session::catalog::ROOT;
+use crate::core::thread::stack::Stack;
 use crate::process;
-use crate::record::Place;
-use crate::session::catalog::ROOT;
-use crate::thread::stack::Stack;
 
 /// The shortest time between two calls in which the thread may have slept. It may also sleep for another reason: a lock
 /// of a moment, a page of memory.

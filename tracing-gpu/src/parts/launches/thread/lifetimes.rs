@@ -7,8 +7,8 @@ use range_model::stats::order;
 use range_model::stats::{Keyed, Lean};
 
 use crate::clock::Ticks;
-use crate::record::InstanceId;
-use crate::thread::number::number;
+use crate::core::record::InstanceId;
+use crate::core::thread::number::number;
 
 /// The open lifetimes that began on one state; one word until the first begins.
 #[derive(Debug, Default)]

@@ -7,6 +7,10 @@ use std::sync::atomic::Ordering::Relaxed;
 use gpu_activity::record::Note;
 
 use crate::clock::{Ticks, read_counter};
+use crate::core::record::{Ended, InstanceId};
+#[cfg(feature = "cuda")]
+use crate::core::session::catalog::ROOT;
+use crate::core::thread::state::ThreadState;
 #[cfg(feature = "cuda")]
 use crate::parts::launches::thread::helper::{ContestedCalls, Helper, ThreadView};
 #[cfg(feature = "cuda")]
@@ -15,10 +19,6 @@ use crate::parts::launches::thread::launch_log::Around;
 use crate::parts::launches::thread::lifetimes::OpenLifetimes;
 #[cfg(feature = "cuda")]
 use crate::parts::launches::thread::notes::{Dropped, Taken};
-use crate::record::{Ended, InstanceId};
-#[cfg(feature = "cuda")]
-use crate::session::catalog::ROOT;
-use crate::thread::state::ThreadState;
 
 /// CUDA calls.
 #[cfg(feature = "cuda")]

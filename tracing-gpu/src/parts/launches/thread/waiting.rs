@@ -3,11 +3,11 @@
 use range_model::RangeStyle;
 
 use super::helper::{Burst, Caller, Found, Standing, Waiter};
+use crate::core::record::RangeKey;
+use crate::core::session::catalog::ROOT;
+use crate::core::thread::engine::Engine;
+use crate::core::thread::state::ThreadState;
 use crate::process;
-use crate::record::RangeKey;
-use crate::session::catalog::ROOT;
-use crate::thread::engine::Engine;
-use crate::thread::state::ThreadState;
 
 /// The largest number of threads whose state is read in one look. Of more, nobody knows who waits for whom.
 const MOST_LOOKED_AT: usize = 8;

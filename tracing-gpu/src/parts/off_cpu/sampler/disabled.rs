@@ -4,9 +4,9 @@
 use range_model::summary::OffCpuStats;
 
 use crate::clock::Ticks;
+use crate::core::session::Names;
+use crate::core::thread::engine::Engine;
 use crate::parts::splits::session::Joined;
-use crate::session::Names;
-use crate::thread::engine::Engine;
 
 /// There is none.
 #[derive(Debug)]

@@ -16,11 +16,11 @@ use range_model::summary::OffCpuStats;
 pub use run::RunSampler;
 
 use crate::clock::{Ticks, rate_since};
+use crate::core::session::Names;
+use crate::core::thread::engine::Engine;
 use crate::parts::off_cpu::look::{Moment, Pace, Samples, look, own_process, state_file};
 use crate::parts::splits::session::Joined;
 use crate::process::{spawn, thread_id, without_signals};
-use crate::session::Names;
-use crate::thread::engine::Engine;
 
 /// Looks at the threads of one profiler. Lives as long as the process.
 #[derive(Debug)]

@@ -14,12 +14,12 @@ use std::time::{Duration, Instant, SystemTime};
 use range_model::summary::OffCpuStats;
 
 use crate::clock::{Ticks, rate_since, read_counter};
+use crate::core::session::catalog::Limits;
 use crate::parts::off_cpu::look::{Moment, Pace, Samples, look, state_file};
 use crate::parts::row_file::file::RowFileTail;
 use crate::parts::row_file::session::reading::RowLog;
 use crate::parts::row_file::thread::state::{OPEN_BYTES, innermost_in_file};
 use crate::process::monotonic_ns;
-use crate::session::catalog::Limits;
 
 /// The longest pause between two searches for new files: two changes of the folder may have the same time.
 const SEARCH: Duration = Duration::from_millis(500);

@@ -10,7 +10,7 @@ pub(crate) mod source;
 pub(crate) use abi::name_of;
 pub use abi::{OpenAccCallback, OpenAccRegister};
 
-use crate::thread::engine::Engine;
+use crate::core::thread::engine::Engine;
 
 /// Receives the events of an OpenACC runtime for a profiler; from [`Profiler::openacc`](crate::Profiler::openacc).
 #[derive(Clone, Copy, Debug)]

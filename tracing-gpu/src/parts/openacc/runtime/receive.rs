@@ -16,8 +16,8 @@ use once_cell::sync::OnceCell;
 
 use super::abi::{Event, Info, Moment, OpenAccCallback, REGISTER, events, kind_of};
 use super::source::Object;
+use crate::core::thread::engine::Engine;
 use crate::parts::openacc::thread::{Key, Site};
-use crate::thread::engine::Engine;
 
 /// The receiver of events; null while there is none.
 static RECEIVER: AtomicPtr<Engine> = AtomicPtr::new(ptr::null_mut());

@@ -9,12 +9,12 @@ use range_model::stats::order;
 
 use super::{CALL_ROW, CHUNK, NODE, NUMBER, OPEN, PAGE, PROCESS, ROW, ROWS, TEXT, THREAD};
 use crate::clock::Ticks;
+use crate::core::record::{CallIdentity, RangeKey, style_of};
+use crate::core::samples::start_of;
+use crate::core::session::Names;
+use crate::core::session::catalog::{CategoryName, Limits, ROOT};
 use crate::parts::row_file::file::{Lost, Record, RowFileReader};
 use crate::parts::row_file::image::RowImage;
-use crate::record::{CallIdentity, RangeKey, style_of};
-use crate::samples::start_of;
-use crate::session::Names;
-use crate::session::catalog::{CategoryName, Limits, ROOT};
 
 impl Names {
     fn read_label(&mut self, record: &mut Record<'_>) -> u32 {

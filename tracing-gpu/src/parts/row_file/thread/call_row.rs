@@ -2,12 +2,12 @@
 
 use std::mem::offset_of;
 
+use crate::core::record::CallIdentity;
+use crate::core::thread::durations::Durations;
+use crate::core::thread::sequence::is_torn;
 use crate::parts::calls::thread::call_row::{CallCopy, CallRow, CallSums, ServedSums};
 use crate::parts::row_file::image::RowImage;
 use crate::parts::row_file::thread::durations;
-use crate::record::CallIdentity;
-use crate::thread::durations::Durations;
-use crate::thread::sequence::is_torn;
 
 /// Number of words of a row.
 pub(crate) const WORDS: usize = size_of::<CallRow>() / 8;

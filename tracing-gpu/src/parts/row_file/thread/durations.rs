@@ -4,9 +4,9 @@ use std::mem::offset_of;
 
 use range_model::stats::Distribution;
 
+use crate::core::samples;
+use crate::core::thread::durations::{Durations, Sums};
 use crate::parts::row_file::image::RowImage;
-use crate::samples;
-use crate::thread::durations::{Durations, Sums};
 
 /// Offset of the single durations.
 pub(crate) const SAMPLES: usize = offset_of!(Durations, samples);

@@ -2,13 +2,13 @@
 
 use std::mem::offset_of;
 
+use crate::core::record::OnCpu;
+use crate::core::thread::durations::Durations;
+use crate::core::thread::row::{Row, RowCopy, UNUSED};
+use crate::core::thread::sequence::is_torn;
 use crate::parts::row_file::image::RowImage;
 use crate::parts::row_file::thread::durations;
-use crate::record::OnCpu;
 use crate::sync::RECENT;
-use crate::thread::durations::Durations;
-use crate::thread::row::{Row, RowCopy, UNUSED};
-use crate::thread::sequence::is_torn;
 
 /// Number of words of a row.
 pub(crate) const WORDS: usize = size_of::<Row>() / 8;

@@ -3,8 +3,8 @@
 use std::mem::offset_of;
 
 use crate::clock::Ticks;
-use crate::record::Place;
-use crate::thread::stack::{Frame, NEAR, Stack};
+use crate::core::record::Place;
+use crate::core::thread::stack::{Frame, NEAR, Stack};
 
 /// Words of a stack up to its open ranges beyond the outermost 64: the argument of [`open_of_words`].
 pub(crate) const WORDS: usize = (offset_of!(Stack, frames) + NEAR * size_of::<Frame>()) / 8;

@@ -6,9 +6,9 @@ use std::ops::Range;
 use range_model::stats::Lean;
 
 use crate::clock::Ticks;
+use crate::core::record::Place;
+use crate::core::thread::state::ThreadState;
 use crate::parts::row_file::thread::stack::{WORDS, open_of_words};
-use crate::record::Place;
-use crate::thread::state::ThreadState;
 
 /// Words of a state up to its rows: the argument of [`open_in_file`].
 pub(crate) const OPEN_WORDS: usize = offset_of!(ThreadState, rows) / 8;

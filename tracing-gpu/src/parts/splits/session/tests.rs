@@ -7,9 +7,9 @@ use tracing::{Span, info_span};
 use tracing_subscriber::prelude::*;
 
 use super::{Joined, MOST_VALUES, Split};
-use crate::record::RangeKey;
-use crate::session::Names;
-use crate::session::catalog::ROOT;
+use crate::core::record::RangeKey;
+use crate::core::session::Names;
+use crate::core::session::catalog::ROOT;
 use crate::{Output, Profiler, ProfilerBuilder};
 
 /// The summaries of `work` with each front end.

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::budget::Budget;
 use crate::clock::Ticks;
+use crate::core::budget::Budget;
+use crate::core::record::RangeKey;
 use crate::parts::streams::StreamId;
-use crate::record::RangeKey;
 
 /// No pair is ever started.
 #[derive(Clone, Copy)]

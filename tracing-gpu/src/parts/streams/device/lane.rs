@@ -14,7 +14,7 @@ use range_model::RangeStyle;
 
 use super::pair::{EventPair, RecordedPair, Target};
 use super::totals::StreamTotals;
-use crate::record::RangeKey;
+use crate::core::record::RangeKey;
 
 /// The largest number of pairs in a lane, and of spare events.
 pub(crate) const LENGTH: usize = 64;

@@ -35,8 +35,8 @@ pub(crate) use scope::{current, on_scope_change};
 pub(crate) use status::{losses, stream_facts};
 pub(crate) use totals::{StreamRow, StreamRowKey, StreamTime, StreamTotals};
 
+use crate::core::record::RangeKey;
 use crate::parts::streams::StreamId;
-use crate::record::RangeKey;
 
 /// Runs `body`; spans entered inside, on this thread, are timed on `stream` with CUDA events.
 ///

@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 
 use super::owner::StreamOwner;
 use super::queue::Queue;
-use crate::chunked::Chunked;
+use crate::core::chunked::Chunked;
 use crate::parts::streams::StreamId;
 
 /// A named stream. Lives as long as the process; the CUDA stream itself may be gone. Entries and exits read one cache

@@ -3,7 +3,7 @@
 use gpu_activity::driver::Handle;
 
 use super::totals::StreamTotals;
-use crate::record::RangeKey;
+use crate::core::record::RangeKey;
 
 /// The range that a pair measures.
 #[derive(Clone, Copy)]

@@ -215,7 +215,7 @@ mod tests {
     use super::super::named::{self, NamedStream};
     use super::super::naming;
     use super::*;
-    use crate::record::RangeKey;
+    use crate::core::record::RangeKey;
     use range_model::RangeStyle;
 
     fn pair(number: usize) -> RecordedPair {

@@ -8,11 +8,11 @@ use gpu_activity::driver::CudaError;
 use parking_lot::{Mutex, MutexGuard};
 use range_model::stats::{Distribution, Keyed, Lean};
 
-use crate::budget::Budget;
 use crate::clock::Ticks;
+use crate::core::budget::Budget;
+use crate::core::record::RangeKey;
+use crate::core::samples::Samples;
 use crate::parts::streams::StreamId;
-use crate::record::RangeKey;
-use crate::samples::Samples;
 
 /// Stream, node and range of a row of stream times.
 pub(crate) type StreamRowKey = (StreamId, u32, RangeKey);

@@ -5,10 +5,10 @@
 
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
-use crate::chunked::Chunked;
+use crate::core::chunked::Chunked;
+use crate::core::record::{Place, RangeKey};
+use crate::core::thread::stack::Left;
 use crate::parts::streams::device::{self as stream, StartedPair, StreamTotals};
-use crate::record::{Place, RangeKey};
-use crate::thread::stack::Left;
 use range_model::RangeStyle;
 
 /// Pairs of the ranges open on one thread, innermost last. Only that thread accesses them, and later the thread that

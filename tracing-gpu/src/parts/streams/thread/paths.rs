@@ -1,11 +1,11 @@
 //! Ranges that are timed on a stream.
 
 use crate::clock::read_counter;
+use crate::core::record::{Place, RangeKey};
+use crate::core::thread::state::{CountingExit, ThreadState};
 use crate::parts::streams::StreamId;
 use crate::parts::streams::device as stream;
 use crate::parts::streams::device::StartedPair;
-use crate::record::{Place, RangeKey};
-use crate::thread::state::{CountingExit, ThreadState};
 
 impl ThreadState {
     /// Path `on_stream`: opens a range of a span without values of its own, timed on `stream` if that is not 0.

@@ -3,14 +3,14 @@
 use range_model::RangeStyle;
 
 use crate::clock::Ticks;
+use crate::core::record::{CallId, Place, RangeKey};
+use crate::core::thread::state::ThreadState;
 use crate::parts::calls::session::{Call, LastExit};
 use crate::parts::streams::StreamId;
 use crate::parts::streams::device::{self as stream, StartedPair};
 use crate::parts::timeline::thread::numbers::Created;
 use crate::parts::values::span::fields::Fields;
 use crate::parts::values::span::values::{Changing, SpanValues};
-use crate::record::{CallId, Place, RangeKey};
-use crate::thread::state::ThreadState;
 
 /// Entries. Places belong to this thread.
 impl ThreadState {

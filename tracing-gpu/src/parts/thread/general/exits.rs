@@ -3,12 +3,12 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use crate::clock::Ticks;
+use crate::core::record::{CallId, Ended, OnCpu, Place};
+use crate::core::session::NvtxRange;
+use crate::core::thread::stack::Ranges;
+use crate::core::thread::state::{FindValues, ThreadState};
 use crate::parts::cpu_time::thread::Clocks;
 use crate::parts::values::span::fields::Fields;
-use crate::record::{CallId, Ended, OnCpu, Place};
-use crate::session::NvtxRange;
-use crate::thread::stack::Ranges;
-use crate::thread::state::{FindValues, ThreadState};
 
 /// Exits.
 impl ThreadState {

@@ -8,8 +8,8 @@ use range_model::timeline::{ApiCall, Item, Operation, PlacedDetail, Projection, 
 
 use super::labels::Labels;
 use super::moments::Moments;
+use crate::core::session::catalog::ROOT;
 pub(crate) use crate::parts::launches::collector::GpuRecords;
-use crate::session::catalog::ROOT;
 
 /// State that is kept between writes.
 pub(crate) struct GpuTracks {

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::session::Session;
-use crate::session::catalog::CategoryName;
+use crate::core::session::Session;
+use crate::core::session::catalog::CategoryName;
 #[cfg(feature = "cuda")]
-use crate::session::catalog::ROOT;
+use crate::core::session::catalog::ROOT;
 
 /// Names by number, as far as they are known here.
 #[derive(Default)]

@@ -38,16 +38,16 @@ use open_ranges::{OpenRanges, OpenValues};
 use span_fields::SpanFields;
 
 use crate::clock::Ticks;
+use crate::core::record::{OnCpu, RangeNumbers};
+use crate::core::session::Session;
+use crate::core::thread::engine::Engine;
+use crate::core::thread::state::ThreadState;
 use crate::outputs::OpenFile;
 use crate::parts::timeline::thread::tape::{
     CallRecord, RangeRecord, Record, Recorded, Records, ValuesRecord, WaitRecord,
 };
 use crate::parts::waits::session::owed::NOBODY;
 use crate::process::{spawn, without_write_signals};
-use crate::record::{OnCpu, RangeNumbers};
-use crate::session::Session;
-use crate::thread::engine::Engine;
-use crate::thread::state::ThreadState;
 
 /// The fraction of the timeline memory in which fields of spans are remembered.
 const FIELDS_PART: usize = 4;

@@ -12,11 +12,11 @@ use range_model::stats::Keyed;
 use range_model::timeline::Value;
 
 use crate::clock::Ticks;
+use crate::core::record::RangeNumbers;
+use crate::core::session::Session;
 use crate::parts::timeline::thread::raw_fields;
 use crate::parts::timeline::thread::tape::FieldsRecord;
 use crate::parts::values::span::fields::Fields;
-use crate::record::RangeNumbers;
-use crate::session::Session;
 
 /// The names of a call site's fields, if they are shown.
 type Names = Arc<[Option<&'static str>]>;

@@ -6,9 +6,9 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use crate::chunked::Chunked;
-use crate::record::{Place, RangeNumbers};
-use crate::thread::stack::{Frame, Left, Stack};
+use crate::core::chunked::Chunked;
+use crate::core::record::{Place, RangeNumbers};
+use crate::core::thread::stack::{Frame, Left, Stack};
 
 /// How many numbers a thread takes at once.
 const BLOCK: u64 = 256;

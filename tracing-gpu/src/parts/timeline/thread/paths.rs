@@ -4,15 +4,15 @@ use tracing_core::Metadata;
 use tracing_core::field::Visit;
 
 use crate::clock::{Ticks, read_counter};
+use crate::core::record::{Ended, OnCpu, Place, RangeKey, RangeNumbers};
+use crate::core::span::site::site_key;
+use crate::core::thread::state::ThreadState;
 use crate::parts::calls::session::{Call, EndedCall};
 use crate::parts::timeline::thread::numbers::{Created, NewSpan, Numbers};
 use crate::parts::timeline::thread::tape::{CallRecord, RangeRecord, Record, WaitRecord};
 use crate::parts::values::span::fields::Fields;
 use crate::parts::values::span::values::Changing;
 use crate::parts::waits::session::owed::Owed;
-use crate::record::{Ended, OnCpu, Place, RangeKey, RangeNumbers};
-use crate::span::site::site_key;
-use crate::thread::state::ThreadState;
 
 impl ThreadState {
     /// Path `recording`. Returns false, and changes nothing, if it does not apply.

@@ -15,11 +15,11 @@ use tracing_core::field::Visit;
 
 use super::raw_fields::{LINE, SpareWords, Words};
 use crate::clock::Ticks;
+use crate::core::record::{OnCpu, RangeKey, RangeNumbers};
 use crate::page::{Cursor, Line, PAGE, Page};
 use crate::parts::timeline::session::TapeRoom;
 use crate::parts::values::span::fields::{Fields, FieldsAt};
 use crate::parts::values::span::values::Changing;
-use crate::record::{OnCpu, RangeKey, RangeNumbers};
 use range_model::RangeStyle;
 use range_model::timeline::{Link, Value};
 

@@ -12,8 +12,8 @@ use tracing_core::field::{Field, Visit};
 use super::misread::Misread;
 use crate::clock::Ticks;
 use crate::config::FieldNames;
+use crate::core::record::{CallId, InstanceId, Place, RangeNumbers};
 use crate::parts::streams::StreamId;
-use crate::record::{CallId, InstanceId, Place, RangeNumbers};
 
 /// Fields in which frameworks put the name of a span, the best one first. By default, their values split the rows of
 /// their call sites. The first field holds the whole name, the others distinguish spans of one name.

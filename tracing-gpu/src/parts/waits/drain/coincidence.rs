@@ -7,11 +7,11 @@ use range_model::summary::WaitStats;
 
 use super::values;
 use crate::clock::Rate;
-use crate::drain::names::label_shown;
+use crate::core::drain::names::label_shown;
+use crate::core::session::Names;
+use crate::core::thresholds::LONG_WAIT;
 use crate::parts::waits::session::asked_values::AskedValues;
 use crate::parts::waits::thread::coincidence::{By, CERTAIN, Key, LATE, Sums, WINDOWS};
-use crate::session::Names;
-use crate::thresholds::LONG_WAIT;
 
 /// A claim needs so many moments at which waits ended, this percentage of them right after it, and this one of the
 /// waits: with a moment, all of its queue is missed.

@@ -4,10 +4,10 @@ use range_model::stats::{Keyed, Lean, order};
 use range_model::summary::WaitStats;
 
 use crate::clock::Rate;
-use crate::drain::names::label_shown;
+use crate::core::drain::names::label_shown;
+use crate::core::session::Names;
 use crate::parts::waits::session::asked_values::AskedValues;
 use crate::parts::waits::thread::waits::ValueSums;
-use crate::session::Names;
 
 /// A value tells calls apart if it is so many times as frequent among the causes as among the waiters.
 pub(crate) const TELLS: u64 = 2;

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use once_cell::race::OnceBox;
 
-use crate::chunked::Chunked;
 use crate::clock::{Clock, Ticks};
+use crate::core::chunked::Chunked;
 use crate::parts::values::span::codes::{Codes, FIELDS};
 
 /// Endings that are kept of each thread.

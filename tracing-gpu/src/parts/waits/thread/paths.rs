@@ -3,6 +3,9 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use crate::clock::{Moment, Ticks};
+use crate::core::record::{CallId, Ended, Place};
+use crate::core::thread::stack::Frame;
+use crate::core::thread::state::ThreadState;
 use crate::parts::calls::session::{Call, LastExit};
 use crate::parts::values::span::codes::Codes;
 use crate::parts::waits::session::endings::Mark;
@@ -10,9 +13,6 @@ use crate::parts::waits::session::owed::{Creditor, NOBODY, Owed};
 use crate::parts::waits::thread::coincidence;
 use crate::parts::waits::thread::coincidence::{PollWait, Task, Waiter};
 use crate::parts::waits::thread::woken::{BY_TASK, NOT_WOKEN, is_following};
-use crate::record::{CallId, Ended, Place};
-use crate::thread::stack::Frame;
-use crate::thread::state::ThreadState;
 
 impl ThreadState {
     /// Sets when the next call that is entered was woken, and by which span; 0 if the time is not known.

@@ -4,10 +4,10 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use crate::clock::Ticks;
+use crate::core::thread::state::ThreadState;
 use crate::parts::calls::session::Call;
 use crate::parts::waits::thread::waits::PolledTask;
 use crate::parts::waits::thread::woken::BY_TASK;
-use crate::thread::state::ThreadState;
 
 impl ThreadState {
     /// Notes that a task of tokio is woken on this thread.

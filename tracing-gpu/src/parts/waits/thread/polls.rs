@@ -1,9 +1,9 @@
 //! A thread polls futures, and wakes others.
 
 use crate::clock::Moment;
+use crate::core::thread::engine::last;
 use crate::parts::waits::session::owed::{NOBODY, Owed};
 use crate::parts::waits::thread::woken::WOKEN;
-use crate::thread::engine::last;
 
 /// This thread is about to poll a future that was woken then, or has done so (0).
 pub(crate) fn polls_woken(woken: Moment, by: &Owed) {

@@ -7,7 +7,7 @@ use once_cell::sync::OnceCell;
 use super::coincidence::Coincidences;
 use super::waits::{Followed, Waits};
 use crate::clock::Ticks;
-use crate::record::{Ended, Place};
+use crate::core::record::{Ended, Place};
 
 /// What a thread knows of waits. Only that thread writes; any thread reads for a summary.
 #[derive(Debug, Default)]

@@ -8,10 +8,10 @@ use range_model::stats::{Keyed, Lean};
 
 use super::coincidence::keep_frequent;
 use crate::clock::Ticks;
+use crate::core::record::CallId;
 use crate::parts::calls::session::table::Calls;
 use crate::parts::waits::session::asked_values::AskedValues;
 use crate::parts::waits::session::owed::{Creditor, Owed};
-use crate::record::CallId;
 
 /// Pairs of names that one thread keeps.
 const MOST: usize = 4_096;

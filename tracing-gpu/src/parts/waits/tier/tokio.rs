@@ -3,8 +3,8 @@
 use tracing_core::Event;
 use tracing_core::field::{Field, Visit};
 
-use crate::session::runtime::is_of_tokio;
-use crate::thread::engine::Engine;
+use crate::core::session::runtime::is_of_tokio;
+use crate::core::thread::engine::Engine;
 
 /// Whether this is an event of tokio about itself. If it wakes a task, notes it.
 #[cold]

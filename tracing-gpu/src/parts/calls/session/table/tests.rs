@@ -302,7 +302,7 @@ fn threads_pass_free_calls_on() {
 
 #[test]
 fn a_new_window_counts_what_is_not_followed_from_0_again() {
-    let session = crate::session::Session::new_inert();
+    let session = crate::core::session::Session::new_inert();
     session.parts.calls.over_limit.store(3, Relaxed);
     session.forget_losses();
     assert_eq!(session.parts.calls.over_limit(), 0);

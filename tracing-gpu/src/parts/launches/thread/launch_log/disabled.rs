@@ -7,10 +7,10 @@ use parking_lot::Mutex;
 
 use super::lifetimes::{Lifetimes, OpenLifetimes};
 use crate::clock::Ticks;
-use crate::record::InstanceId;
-use crate::session::Session;
-use crate::thread::rows::Rows;
-use crate::thread::stack::{Left, Stack};
+use crate::core::record::InstanceId;
+use crate::core::session::Session;
+use crate::core::thread::rows::Rows;
+use crate::core::thread::stack::{Left, Stack};
 
 #[derive(Debug, Default)]
 #[repr(align(512))]

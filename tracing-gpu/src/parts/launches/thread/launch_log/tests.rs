@@ -7,11 +7,11 @@ use tracing::{Dispatch, Level, Span, info_span};
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt as _;
 
+use crate::core::session::SessionOptions;
+use crate::core::session::catalog::Limits;
+use crate::core::session::catalog::ROOT;
+use crate::core::thread::engine::Engine;
 use crate::parts::launches::thread::notes::{Dropped, Taken};
-use crate::session::SessionOptions;
-use crate::session::catalog::Limits;
-use crate::session::catalog::ROOT;
-use crate::thread::engine::Engine;
 use crate::{GpuLayer, GpuSubscriber};
 use gpu_activity::join::{self, Context, Join};
 use gpu_activity::record::{GpuOp, Kernel, Note, Work};

@@ -1,9 +1,9 @@
 //! Calls in ranges: notes of the fast paths and the general ones, and the memory that they use.
 
 use super::*;
-use crate::record::Place;
-use crate::session::catalog::ROOT;
-use crate::thread::state::CountingExit;
+use crate::core::record::Place;
+use crate::core::session::catalog::ROOT;
+use crate::core::thread::state::CountingExit;
 
 #[cfg(target_pointer_width = "64")]
 #[test]
