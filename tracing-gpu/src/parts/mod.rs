@@ -3,7 +3,8 @@
 //!
 //! A folder has what its part keeps at each layer, in a file or folder of that layer's name: `session` what all threads
 //! share, `thread` what one thread has and its paths, `tier` what front ends receive, `drain` what it adds to a
-//! summary. A layer imports what a layer of the core may import. `tests/tests/architecture.rs` keeps that.
+//! summary; and what a part has alone (`device`, `collector`, `recorder`, ...) at a layer that the test names. A layer
+//! imports what a layer of the core may import. `tests/tests/architecture.rs` keeps that.
 
 pub(crate) mod batches;
 pub(crate) mod calls;

@@ -148,7 +148,7 @@ impl Inner {
             #[cfg(feature = "foreign")]
             inner.start_foreign_ranges();
             process::set_exit_hook(finish_all);
-            stream::on_scope_change(engine::look_again);
+            stream::on_scope_change(engine::choose_again);
             inner.join_live();
             if begins_with_gpu(&inner.config) {
                 inner.set_recording(false);

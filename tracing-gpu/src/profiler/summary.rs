@@ -83,7 +83,7 @@ impl Inner {
             summary.notes.push(Note::FurtherLayers { layers });
         }
         let session = &self.engine.session;
-        summary.notes.extend(session.misread.notes());
+        summary.notes.extend(session.parts.misread.notes());
         summary.advice.extend(session.advice(&summary.ranges));
         if is_window {
             return summary; // one without a range is nothing special

@@ -9,10 +9,10 @@ use range_model::{Note, RangeStyle};
 use crate::core::record::RangeKey;
 use crate::core::session::Session;
 use crate::core::session::catalog::{Catalog, ROOT};
+use crate::core::session::joined::Joined;
 use crate::core::session::misnested::Misnested;
+use crate::core::span::site::place_of;
 use crate::core::thread::state::ThreadState;
-use crate::parts::splits::session::Joined;
-use crate::parts::values::span::misread::place_of;
 
 /// The largest number of call sites with a note.
 const MAX_SITES: usize = 3;

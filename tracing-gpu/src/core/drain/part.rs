@@ -7,10 +7,10 @@ use super::cursor::Reader;
 use super::totals::{NodeTotals, ThreadRows};
 use crate::clock::{Rate, Ticks};
 use crate::core::session::Names;
+use crate::core::session::joined::Joined;
 use crate::core::thread::engine::Engine;
 use crate::core::thread::state::ThreadState;
-use crate::parts::calls::drain::nodes::NodeCalls;
-use crate::parts::splits::session::Joined;
+use crate::parts::drain::NodeCalls;
 
 /// A capability that has figures in a summary. Its functions are called in the order in which they stand here, on one
 /// thread. A part keeps its own lists, renames their labels and nodes, and has its own rows, losses and notes.

@@ -5,9 +5,9 @@ use range_model::stats::Lean;
 use super::cursor::Reader;
 use super::totals::ThreadRows;
 use crate::core::record::RangeKey;
+use crate::core::session::joined::Joined;
 use crate::core::thread::row::RowCopy;
 use crate::core::thread::state::ThreadState;
-use crate::parts::splits::session::Joined;
 
 /// The rows of all threads, one thread after the other.
 #[derive(Default)]

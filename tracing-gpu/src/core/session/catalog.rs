@@ -1,5 +1,5 @@
 //! Everything with a name: domains and labels, categories, and the nodes of the lineage tree, each interned once a
-//! process.
+//! session.
 //!
 //! It is behind one lock, which a thread takes only for a new name.
 

@@ -3,6 +3,7 @@
 pub(crate) mod catalog;
 pub(crate) mod front_end;
 pub(crate) mod gate;
+pub(crate) mod joined;
 pub(crate) mod misnested;
 pub(crate) mod runtime;
 
@@ -22,8 +23,6 @@ use crate::core::record::RangeKey;
 use crate::core::span::site::{Site, site_key};
 use crate::core::thresholds::Thresholds;
 use crate::parts::session::{OfNames, OfSession, PartOptions};
-use crate::parts::values::span::misread::MisreadValues;
-use crate::parts::values::span::values::is_unknown_field;
 use crate::process;
 use catalog::{Catalog, CategoryName, Limits};
 use front_end::FrontEnd;
@@ -91,7 +90,6 @@ pub(crate) struct Session {
     pub(crate) parts: OfSession,
     /// Whether the tree follows only the creation of spans.
     by_creation: bool,
-    pub(crate) misread: MisreadValues,
     pub(crate) fields: FieldNames,
     pub(crate) front_end: FrontEnd,
     was_reset: AtomicBool,
@@ -137,7 +135,6 @@ impl Session {
             budget,
             losses: LossCounters::default(),
             by_creation: options.parents == Parents::Created,
-            misread: MisreadValues::default(),
             fields: options.fields,
             front_end: FrontEnd::default(),
             was_reset: AtomicBool::new(false),
@@ -289,8 +286,7 @@ impl Session {
         names.sites.row_or(key, || site);
         drop(names);
         if site.enabled && metadata.is_span() {
-            let unknown = metadata.fields().iter().map(|field| field.name()).filter(|name| is_unknown_field(name));
-            unknown.for_each(|field| self.misread.tell_unknown(key, metadata, field));
+            self.parts.meet(key, metadata);
         }
         site
     }

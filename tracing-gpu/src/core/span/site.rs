@@ -22,3 +22,8 @@ pub(crate) struct Site {
 pub(crate) fn site_key(metadata: &'static Metadata<'static>) -> u64 {
     std::ptr::from_ref(metadata).addr() as u64
 }
+
+/// File and line of a call site.
+pub(crate) fn place_of(metadata: &Metadata<'_>) -> Option<String> {
+    Some(format!("{}:{}", metadata.file()?, metadata.line()?))
+}

@@ -103,7 +103,7 @@ pub(crate) fn is_interrupted() -> bool {
 }
 
 /// Chooses the paths of this thread's entries and exits again, after a condition has changed.
-pub(crate) fn look_again() {
+pub(crate) fn choose_again() {
     choose_paths(LAST.get());
 }
 
@@ -279,7 +279,7 @@ impl Engine {
             self.session.drop_span();
             return None;
         }
-        let Some(thread) = ThreadState::new(&self.session, index as u32, look_again) else {
+        let Some(thread) = ThreadState::new(&self.session, index as u32, choose_again) else {
             drop(threads);
             self.session.drop_span();
             return None;

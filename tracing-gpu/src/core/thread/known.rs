@@ -199,7 +199,7 @@ impl Known {
     ) {
         // A call site has one copy of each field name, so the address identifies it, and no text is hashed.
         if self.misread.insert((site_key(metadata), misread.field.as_ptr().addr()), ()) {
-            lookup.session.misread.tell(site_key(metadata), metadata, misread, value);
+            lookup.session.parts.misread.tell(site_key(metadata), metadata, misread, value);
         }
     }
 

@@ -1,4 +1,4 @@
-//! The state of one thread: its open ranges, its rows, and its records.
+//! The state of one thread: its open ranges and its rows.
 //!
 //! Every thread has a [`ThreadState`](state::ThreadState) that it alone writes; a thread-local only points at it. The
 //! path from a span to its row takes no lock, allocates nothing once warm, and writes no cache line that another thread

@@ -1,7 +1,7 @@
-//! The state of one thread, made of parts. Submodules contain the paths from a callback to a row through these parts.
+//! The state of one thread. `counting` has the path from a callback to a row.
 //!
 //! A path named after a condition either handles the whole callback, or changes nothing and reports that; then the next
-//! path is tried. [`engine`](super::engine) lists which path applies when.
+//! path is tried. [`choice`](crate::parts::thread::choice) lists which path applies when.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -35,7 +35,7 @@ const TOLD: usize = 1024;
 /// The state of one thread in one session. Only that thread writes it (plain loads and stores); any thread reads it for
 /// a summary. When a thread ends, its state, with all statistics, goes to the next new thread.
 ///
-/// The parts do not know each other. Code that needs several of them is a path in the submodules.
+/// The fields do not know each other: a path joins what it needs.
 #[derive(Debug)]
 // Two states never share a pair of adjacent cache lines, which processors fetch together. For the order see
 // `row::WRITTEN`.
@@ -73,8 +73,7 @@ pub(crate) enum CountingExit {
     Done,
     /// The range is closed, but its instance must still be counted, which needs memory.
     Uncounted(Ended),
-    /// Nothing has changed, because CUDA calls were made in the range (see [`exit_noted`](ThreadState::exit_noted)) or
-    /// there is no such range.
+    /// Nothing has changed, because a part must note the end of the range, or there is no such range.
     Noted,
     /// Nothing has changed.
     Not,

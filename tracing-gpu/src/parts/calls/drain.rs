@@ -15,11 +15,11 @@ use crate::core::drain::rows::by_thread;
 
 use crate::core::drain::times::times;
 use crate::core::session::Names;
+use crate::core::session::joined::Joined;
 use crate::core::thread::engine::Engine;
 use crate::core::thread::state::ThreadState;
 use crate::parts::calls::drain::nodes::{CallTimes, NodeCalls};
 use crate::parts::calls::thread::call_row::{CallCopy, CallsOfLength};
-use crate::parts::splits::session::Joined;
 
 /// The calls of all threads, one thread after the other.
 #[derive(Default)]

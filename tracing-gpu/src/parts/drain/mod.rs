@@ -11,6 +11,7 @@ use range_model::{OpenRange, RangeStyle};
 use crate::core::drain::part::Part;
 use crate::core::session::Session;
 use crate::core::thread::state::ThreadState;
+pub(crate) use crate::parts::calls::drain::nodes::NodeCalls;
 use crate::parts::launches::collector::Collector;
 use crate::parts::launches::thread::lifetimes::OpenLifetimes;
 use crate::parts::off_cpu::sampler::Sampler;

@@ -17,9 +17,9 @@ use crate::core::drain::names::{Shown, label_shown, label_text};
 use crate::core::drain::part::{Nodes, Part, Run};
 use crate::core::drain::times::times;
 use crate::core::record::{style_number, style_of};
+use crate::core::session::joined::Joined;
 use crate::core::session::{Names, Session};
 use crate::parts::launches::collector::{ActivityTotals, Collector};
-use crate::parts::splits::session::Joined;
 
 /// The GPU's work, as the collector has it.
 pub(crate) struct Gpu {

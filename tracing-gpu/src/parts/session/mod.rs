@@ -21,6 +21,8 @@ use crate::parts::row_file::file::{Lost, RowFile};
 use crate::parts::splits::session::split::Split;
 use crate::parts::streams::device::StreamTotals;
 use crate::parts::timeline::session::TapeRoom;
+use crate::parts::values::span::misread::MisreadValues;
+use crate::parts::values::span::values::is_unknown_field;
 use crate::parts::waits::session::asked_values::AskedValues;
 use crate::parts::waits::session::endings::AllEndings;
 use crate::parts::waits::session::task_wakes::TaskWakes;
@@ -70,6 +72,7 @@ pub(crate) struct OfSession {
     pub(crate) endings: AllEndings,
     pub(crate) task_wakes: TaskWakes,
     pub(crate) values: AskedValues,
+    pub(crate) misread: MisreadValues,
     /// How many call sites, formerly split by a field, are whole. When it changes, threads' caches of split sites are
     /// out of date.
     pub(crate) whole_sites: AtomicU32,
@@ -105,12 +108,19 @@ impl OfSession {
             endings: AllEndings::new(clock),
             task_wakes: TaskWakes::default(),
             values: AskedValues::new(),
+            misread: MisreadValues::default(),
             whole_sites: AtomicU32::new(0),
             foreign: Foreign::new(options.whole_names),
             row_file: options.row_file,
             #[cfg(feature = "injection")]
             openacc_unfollowed: Default::default(),
         }
+    }
+
+    /// A span's call site is met for the first time.
+    pub(crate) fn meet(&self, key: u64, metadata: &'static Metadata<'static>) {
+        let unknown = metadata.fields().iter().map(|field| field.name()).filter(|name| is_unknown_field(name));
+        unknown.for_each(|field| self.misread.tell_unknown(key, metadata, field));
     }
 
     /// Resets the counts of losses, before a new window begins.

@@ -14,6 +14,7 @@ use range_model::RangeStats;
 use range_model::stats::{Keyed, Lean, Named, order};
 use tracing_core::Metadata;
 
+use crate::core::session::joined::Joined;
 use crate::core::session::{Names, Session};
 use crate::core::span::site::site_key;
 use crate::parts::session::OfNames;
@@ -30,28 +31,6 @@ const MOST_NODES: usize = 1_024;
 const MOST_UNSPLIT: u32 = 64;
 /// The largest number of call sites with advice.
 const MOST_ADVICE: usize = 2;
-
-/// Labels and nodes of a summary that were merged into others.
-#[derive(Default)]
-pub(crate) struct Joined {
-    labels: Keyed<u32, u32>,
-    nodes: Vec<u32>,
-}
-
-impl Joined {
-    /// Whether nothing was merged.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.labels.is_empty()
-    }
-
-    pub(crate) fn label(&self, label: u32) -> u32 {
-        self.labels.get(&label).copied().unwrap_or(label)
-    }
-
-    pub(crate) fn node(&self, node: u32) -> u32 {
-        self.nodes.get(node as usize).copied().unwrap_or(node)
-    }
-}
 
 impl Session {
     /// Number of call sites that became whole.
@@ -172,7 +151,7 @@ impl Names {
             }
         }
         let nodes = if labels.is_empty() { Vec::new() } else { self.catalog.relabel(&labels) };
-        Joined { labels, nodes }
+        Joined::new(labels, nodes)
     }
 }
 

@@ -11,8 +11,8 @@ use crate::core::drain::names::{Shown, label_shown, label_text};
 use crate::core::drain::part::{Nodes, Part, Run};
 use crate::core::drain::times::times;
 use crate::core::drain::tree::count;
+use crate::core::session::joined::Joined;
 use crate::core::session::{Names, Session};
-use crate::parts::splits::session::Joined;
 use crate::parts::streams::device::{self as stream, StreamRow, StreamTime};
 
 pub(crate) struct Streams {

@@ -35,7 +35,7 @@ use crate::parts::waits::thread::thread_waits::ThreadWaits;
 pub(crate) struct PartFlags {
     /// Whether a timeline is written.
     pub(crate) is_taped: bool,
-    /// Whether foreign ranges are open that are not on the stack: see `foreign`.
+    /// Whether foreign ranges are open that are not on the stack: see `parts/foreign/thread.rs`.
     pub(crate) has_untracked: AtomicBool,
     /// Whether what ends on this thread is noted, also after a poll.
     pub(crate) has_endings: AtomicBool,

@@ -54,7 +54,7 @@ pub(crate) fn new_span_otherwise<H: Home>(
 }
 
 #[inline]
-pub(crate) fn create_called<H: Home>(
+fn create_called<H: Home>(
     engine: &'static Engine,
     home: &H,
     thread: &ThreadState,
@@ -74,7 +74,7 @@ pub(crate) fn create_called<H: Home>(
 }
 
 #[inline(never)]
-pub(crate) fn new_span_general<H: Home>(
+fn new_span_general<H: Home>(
     engine: &'static Engine,
     home: &H,
     given: H::Given,
@@ -142,7 +142,7 @@ pub(crate) fn new_span_general<H: Home>(
 
 /// The numbers for a span that is about to be created.
 #[inline]
-pub(crate) fn number<H: Home>(
+fn number<H: Home>(
     engine: &'static Engine,
     home: &H,
     thread: &'static ThreadState,
@@ -157,7 +157,7 @@ pub(crate) fn number<H: Home>(
 }
 
 /// The stream that the parent of a new span names or has inherited; 0 for none.
-pub(crate) fn parent_stream<H: Home>(
+fn parent_stream<H: Home>(
     engine: &'static Engine,
     home: &H,
     thread: &ThreadState,
@@ -208,13 +208,13 @@ pub(crate) fn enter_otherwise<H: Home>(engine: &'static Engine, home: &H, id: u6
 
 /// Path `on_stream`, outside of any `with_stream`.
 #[inline(never)]
-pub(crate) fn enter_inherited<H: Home>(thread: &ThreadState, id: u64, place: Place) {
+fn enter_inherited<H: Home>(thread: &ThreadState, id: u64, place: Place) {
     thread.enter_on_stream(id, place, stream_of_entry(thread, 0, || H::inherited_here(thread, id)));
 }
 
 /// Enters any span, even one that was created on another thread, has values of its own, or is no longer remembered.
 #[inline(never)]
-pub(crate) fn enter_general<H: Home>(engine: &'static Engine, home: &H, id: u64) {
+fn enter_general<H: Home>(engine: &'static Engine, home: &H, id: u64) {
     let Some(thread) = engine.thread() else {
         return engine.count_unfollowed(|| home.measured_site(engine, id).is_some());
     };
@@ -244,7 +244,7 @@ pub(crate) fn enter_general<H: Home>(engine: &'static Engine, home: &H, id: u64)
 /// The stream on which an entry is timed, 0 for none: the span's own, else the thread's, else that of the nearest
 /// parent that names one.
 #[inline]
-pub(crate) fn stream_of_entry(thread: &ThreadState, own: StreamId, inherited: impl FnOnce() -> StreamId) -> StreamId {
+fn stream_of_entry(thread: &ThreadState, own: StreamId, inherited: impl FnOnce() -> StreamId) -> StreamId {
     let session = thread.session;
     if !session.parts.gpu || own != 0 {
         return if session.parts.gpu { own } else { 0 };
@@ -273,7 +273,7 @@ pub(crate) fn exit_otherwise<H: Home>(engine: &'static Engine, home: &H, id: u64
 }
 
 #[inline(never)]
-pub(crate) fn exit_general<H: Home>(engine: &'static Engine, home: &H, id: u64) {
+fn exit_general<H: Home>(engine: &'static Engine, home: &H, id: u64) {
     let Some(thread) = engine.thread() else { return };
     if thread.exit_general(id) || thread.exit_below(id, &|span| home.values(engine, span)) {
         return;

@@ -1,8 +1,8 @@
-//! The path `counting`: from a callback to the stack and the row, and nothing else.
+//! From a callback to the stack and the row: the path `counting`, and where all paths count an instance.
 
 use super::{CountingExit, TOLD, ThreadState};
 use crate::clock::read_counter;
-use crate::core::record::Place;
+use crate::core::record::{CallId, Ended, Place};
 use crate::core::span::site::site_key;
 
 impl ThreadState {
@@ -25,6 +25,21 @@ impl ThreadState {
         match self.rows.get_inline(ended.place.row_without_call()) {
             Some(row) if row.add_near(ended.duration, ended.nested, self.thresholds.long) => CountingExit::Done,
             _ => CountingExit::Uncounted(ended),
+        }
+    }
+
+    /// Counts the instance that has just left the top of the stack.
+    pub(crate) fn add(&self, ended: Ended) {
+        let below = self.stack.depth();
+        let call = if ended.place.is_called() { self.stack.call_of(below) } else { 0 };
+        self.add_of_call(ended, call, below);
+    }
+
+    /// Counts an instance of this call (0 for none), with `below` ranges below it.
+    pub(crate) fn add_of_call(&self, ended: Ended, call: CallId, below: usize) {
+        if self.statistics {
+            self.rows.add(ended, &self.session.budget);
+            self.add_to_parts(&ended, call, below);
         }
     }
 

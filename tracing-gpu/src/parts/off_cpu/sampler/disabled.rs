@@ -5,8 +5,8 @@ use range_model::summary::OffCpuStats;
 
 use crate::clock::Ticks;
 use crate::core::session::Names;
+use crate::core::session::joined::Joined;
 use crate::core::thread::engine::Engine;
-use crate::parts::splits::session::Joined;
 
 /// There is none.
 #[derive(Debug)]

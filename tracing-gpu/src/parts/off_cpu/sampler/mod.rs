@@ -17,9 +17,9 @@ pub use run::RunSampler;
 
 use crate::clock::{Ticks, rate_since};
 use crate::core::session::Names;
+use crate::core::session::joined::Joined;
 use crate::core::thread::engine::Engine;
 use crate::parts::off_cpu::look::{Moment, Pace, Samples, look, own_process, state_file};
-use crate::parts::splits::session::Joined;
 use crate::process::{spawn, thread_id, without_signals};
 
 /// Looks at the threads of one profiler. Lives as long as the process.

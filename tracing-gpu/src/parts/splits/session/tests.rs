@@ -6,10 +6,11 @@ use range_model::{Note, RangeStats, RangeStyle, Summary, Times};
 use tracing::{Span, info_span};
 use tracing_subscriber::prelude::*;
 
-use super::{Joined, MOST_VALUES, Split};
+use super::{MOST_VALUES, Split};
 use crate::core::record::RangeKey;
 use crate::core::session::Names;
 use crate::core::session::catalog::ROOT;
+use crate::core::session::joined::Joined;
 use crate::{Output, Profiler, ProfilerBuilder};
 
 /// The summaries of `work` with each front end.

@@ -132,21 +132,12 @@ impl ThreadState {
         ended.end()
     }
 
-    /// Counts the instance that has just left the top of the stack.
-    pub(crate) fn add(&self, ended: Ended) {
-        let below = self.stack.depth();
-        let call = if ended.place.is_called() { self.stack.call_of(below) } else { 0 };
-        self.add_of_call(ended, call, below);
-    }
-
-    pub(crate) fn add_of_call(&self, ended: Ended, call: CallId, below: usize) {
-        if !self.statistics {
-            return;
-        }
-        self.rows.add(ended, &self.session.budget);
+    /// Counts what else is known of an instance that was counted in its row, with `below` ranges below it.
+    #[inline]
+    pub(crate) fn add_to_parts(&self, ended: &Ended, call: CallId, below: usize) {
         let is_long = ended.duration >= self.thresholds.long;
         if is_long || call != 0 {
-            self.add_long_or_called(&ended, call, below, is_long);
+            self.add_long_or_called(ended, call, below, is_long);
         } else if self.looks_again() {
             self.look_again(ended.end());
         }

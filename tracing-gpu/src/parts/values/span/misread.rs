@@ -6,6 +6,8 @@ use range_model::Note;
 use range_model::stats::Lean;
 use tracing_core::Metadata;
 
+use crate::core::span::site::place_of;
+
 /// The largest number of notes; further ones are counted.
 const MAX_NOTES: usize = 8;
 /// The largest number of characters shown of a value.
@@ -73,11 +75,6 @@ impl MisreadValues {
         }
         notes
     }
-}
-
-/// File and line of a call site.
-pub(crate) fn place_of(metadata: &Metadata<'_>) -> Option<String> {
-    Some(format!("{}:{}", metadata.file()?, metadata.line()?))
 }
 
 #[cfg(test)]
