@@ -66,11 +66,15 @@ enum LastEntry {
 }
 
 impl LastEntry {
-    const ALL: [Self; 5] = [Self::Any, Self::Suspended, Self::PerhapsSuspended, Self::Dropped, Self::Late];
-
     #[inline]
     fn of(word: u8) -> Self {
-        Self::ALL.get(usize::from(word)).copied().unwrap_or_default()
+        match word {
+            1 => Self::Suspended,
+            2 => Self::PerhapsSuspended,
+            3 => Self::Dropped,
+            4 => Self::Late,
+            _ => Self::Any,
+        }
     }
 }
 
