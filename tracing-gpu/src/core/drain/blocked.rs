@@ -11,7 +11,7 @@ use range_model::stats::Keyed;
 use crate::core::drain::part::Nodes;
 use crate::core::drain::totals::{NodeTotals, ThreadRows};
 use crate::core::session::catalog::{Node, ROOT};
-use crate::parts::drain::NodeCalls;
+use crate::parts::drain::nodes::NodeCalls;
 
 /// The figures of a node on one thread.
 #[derive(Default)]

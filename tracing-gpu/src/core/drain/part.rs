@@ -10,7 +10,7 @@ use crate::core::session::Names;
 use crate::core::session::joined::Joined;
 use crate::core::thread::engine::Engine;
 use crate::core::thread::state::ThreadState;
-use crate::parts::drain::NodeCalls;
+use crate::parts::drain::nodes::NodeCalls;
 
 /// A capability that has figures in a summary. Its functions are called in the order in which they stand here, on one
 /// thread. A part keeps its own lists, renames their labels and nodes, and has its own rows, losses and notes.

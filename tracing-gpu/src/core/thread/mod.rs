@@ -7,10 +7,11 @@
 mod caches;
 pub(crate) mod durations;
 pub(crate) mod engine;
-mod gate;
+pub(crate) mod gate;
 mod hand_over;
-mod known;
+pub(crate) mod known;
 pub(crate) mod number;
+pub(crate) mod recent;
 pub(crate) mod row;
 pub(crate) mod rows;
 pub(crate) mod sequence;

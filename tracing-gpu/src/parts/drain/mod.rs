@@ -1,6 +1,7 @@
 //! What the parts add to a summary.
 
 pub(crate) mod cursor;
+pub(crate) mod nodes;
 mod reading;
 
 use std::time::Duration;
@@ -11,7 +12,6 @@ use range_model::{OpenRange, RangeStyle};
 use crate::core::drain::part::Part;
 use crate::core::session::Session;
 use crate::core::thread::state::ThreadState;
-pub(crate) use crate::parts::calls::drain::nodes::NodeCalls;
 use crate::parts::launches::collector::Collector;
 use crate::parts::launches::thread::lifetimes::OpenLifetimes;
 use crate::parts::off_cpu::sampler::Sampler;

@@ -118,7 +118,7 @@ impl ThreadState {
     fn open_untracked(&self, key: RangeKey) -> Option<Ticks> {
         self.session.drop_span();
         let domain = self.session.domain_of_label(key.label);
-        *self.known.lock().untracked.row(domain) += 1;
+        *self.known.lock().parts.untracked.row(domain) += 1;
         self.flags.has_untracked.store(true, Relaxed);
         None
     }
@@ -126,12 +126,12 @@ impl ThreadState {
     /// Whether the innermost range of this domain is untracked.
     #[cold]
     fn is_untracked(&self, domain: u32) -> bool {
-        self.known.lock().untracked.contains_key(&domain)
+        self.known.lock().parts.untracked.contains_key(&domain)
     }
 
     /// Closes the innermost range of this domain if it is untracked; otherwise returns false and changes nothing.
     fn close_untracked(&self, domain: u32) -> bool {
-        let untracked = &mut self.known.lock().untracked;
+        let untracked = &mut self.known.lock().parts.untracked;
         let Some(open) = untracked.get_mut(&domain) else { return false };
         *open -= 1;
         if *open == 0 {

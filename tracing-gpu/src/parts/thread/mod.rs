@@ -2,6 +2,8 @@
 
 pub(crate) mod choice;
 pub(crate) mod general;
+pub(crate) mod known;
+mod lookups;
 mod new;
 mod windows;
 
@@ -10,13 +12,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 #[cfg(any(feature = "injection", feature = "cuda"))]
 use once_cell::sync::OnceCell;
 
-pub(crate) use crate::parts::calls::thread::call_row::CallRow;
-pub(crate) use crate::parts::row_file::thread::{call_rows_in_file, map_state, rows_in_file};
-pub(crate) use crate::parts::values::span::misread::Misread;
-pub(crate) use crate::parts::values::span::values::{Category, KNOWN_NAMES, SpanValues};
+pub(crate) use crate::parts::calls::thread::call_rows::CallRows;
+pub(crate) use crate::parts::row_file::thread::{map_state, rows_in_file};
+pub(crate) use crate::parts::values::span::values::SpanValues;
 
 use crate::core::session::Session;
-use crate::core::thread::rows::CallRows;
 use crate::parts::calls::session::table::Spare;
 use crate::parts::cpu_time::thread::{CpuTime, Credits};
 #[cfg(feature = "cuda")]

@@ -13,13 +13,13 @@ use parking_lot::Mutex;
 use super::OfThread;
 use crate::core::chunked::Chunked;
 use crate::core::session::Session;
-use crate::core::thread::rows::CallRows;
 use crate::in_place::write_fields;
 use crate::parts::calls::session::table::Spare;
 use crate::parts::launches::thread::launch_log::LaunchLog;
 #[cfg(feature = "cuda")]
 use crate::parts::launches::thread::notes::Notes;
 use crate::parts::streams::thread::open_pairs::OpenPairs;
+use crate::parts::thread::CallRows;
 use crate::parts::timeline::thread::numbers::Numbers;
 use crate::parts::timeline::thread::tape::Tape;
 use crate::parts::waits::thread::thread_waits::ThreadWaits;

@@ -41,7 +41,7 @@ impl ThreadState {
     /// Forgets the open untracked ranges of other code on this thread.
     pub(crate) fn forget_untracked(&self) {
         if self.flags.has_untracked.swap(false, Relaxed) {
-            self.known.lock().untracked.clear();
+            self.known.lock().parts.untracked.clear();
         }
     }
 
