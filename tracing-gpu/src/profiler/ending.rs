@@ -19,11 +19,10 @@ use super::phase::LONGEST_WAIT;
 use crate::config::{DEFAULT_REPORTS, Output};
 use crate::core::drain::{Cut, End};
 use crate::core::thread::engine;
-use crate::outputs;
 use crate::own_stack::on_own_stack;
 use crate::parts::row_file::file::Lost;
 use crate::parts::streams::device as stream;
-use crate::process;
+use crate::{outputs, process};
 
 /// All unfinished profilers, for the exit hook.
 static LIVE: Mutex<Vec<&'static Inner>> = Mutex::new(Vec::new());

@@ -21,7 +21,6 @@ use crate::config::{Config, Gpu};
 use crate::core::session::SessionOptions;
 use crate::core::session::catalog::Limits;
 use crate::core::thread::engine::{self, Engine};
-use crate::outputs;
 use crate::parts::launches::collector::Collector;
 use crate::parts::off_cpu::sampler::Sampler;
 use crate::parts::row_file::file::RowFile;
@@ -29,7 +28,7 @@ use crate::parts::session::PartOptions;
 use crate::parts::streams::device as stream;
 use crate::parts::timeline::recorder::Recorder;
 use crate::parts::timeline::session::TapeRoom;
-use crate::process;
+use crate::{outputs, process};
 
 /// Distinct tree nodes and run-time names of a process.
 const LIMITS: Limits = Limits { nodes: 65_536, run_time_names: 65_536 };

@@ -8,8 +8,7 @@ use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt as _;
 
 use crate::core::session::SessionOptions;
-use crate::core::session::catalog::Limits;
-use crate::core::session::catalog::ROOT;
+use crate::core::session::catalog::{Limits, ROOT};
 use crate::core::thread::engine::Engine;
 use crate::parts::launches::thread::notes::{Dropped, Taken};
 use crate::{GpuLayer, GpuSubscriber};
