@@ -1,11 +1,13 @@
 //! The front ends and their shared code: from a callback to the thread's state.
 //!
-//! A layer and a subscriber differ in where a span's data is stored, which [`Home`] abstracts. All other code is here
-//! once, and compiled for each of them. The paths and their conditions: [`choice`](crate::parts::thread::choice).
+//! A layer and a subscriber differ in where a span's data is stored, which [`Home`](home::Home) abstracts. All other
+//! code is here once, and compiled for each of them. The paths and their conditions:
+//! [`choice`](crate::parts::thread::choice).
 
 pub(crate) mod counting;
 pub(crate) mod home;
 pub(crate) mod layer;
+pub(crate) mod slabs;
 pub(crate) mod subscriber;
 
 use tracing_core::span;
@@ -15,12 +17,12 @@ use crate::core::thread::state::CountingExit;
 use crate::parts::tier::general::{
     enter_called, enter_otherwise, exit_noted, exit_otherwise, new_span_called, new_span_otherwise,
 };
+use crate::parts::tier::home::PartsHome;
 use counting::{known_child, new_span_counting};
-use home::Home;
 
 /// A new span; `None` where it is not followed.
 #[inline]
-fn new_span<H: Home>(
+fn new_span<H: PartsHome>(
     engine: &'static Engine,
     home: &H,
     given: H::Given,
@@ -40,7 +42,7 @@ fn new_span<H: Home>(
 }
 
 #[inline]
-fn enter<H: Home>(engine: &'static Engine, home: &H, id: u64) {
+fn enter<H: PartsHome>(engine: &'static Engine, home: &H, id: u64) {
     if let Some(thread) = engine.counting()
         && let Some(place) = H::place_here(thread, id)
     {
@@ -53,7 +55,7 @@ fn enter<H: Home>(engine: &'static Engine, home: &H, id: u64) {
 }
 
 #[inline]
-fn exit<H: Home>(engine: &'static Engine, home: &H, id: u64) {
+fn exit<H: PartsHome>(engine: &'static Engine, home: &H, id: u64) {
     let Some(thread) = engine.counting() else { return exit_otherwise(engine, home, id) };
     match thread.exit_counting(id) {
         CountingExit::Done => {}

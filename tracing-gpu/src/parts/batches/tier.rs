@@ -5,13 +5,13 @@ use range_model::timeline::Link;
 use crate::core::record::CallId;
 use crate::core::thread::engine::Engine;
 use crate::core::thread::state::ThreadState;
-use crate::core::tier::home::{EnteredSpan, Home};
+use crate::parts::tier::home::{EnteredSpan, PartsHome};
 use crate::parts::timeline::thread::numbers::Created;
 use crate::parts::timeline::thread::tape::Record;
 
 /// Links a span to one that it follows from. Spans of both are followed by a call from now on, whatever their rows are.
 #[inline(never)]
-pub(crate) fn follows_from<H: Home>(engine: &'static Engine, home: &H, batch: u64, served: u64) {
+pub(crate) fn follows_from<H: PartsHome>(engine: &'static Engine, home: &H, batch: u64, served: u64) {
     let Some(thread) = engine.thread().filter(|thread| thread.session.statistics) else { return };
     if batch == served || [batch, served].iter().any(|span| home.measured_site(engine, *span).is_none()) {
         return;
@@ -27,7 +27,12 @@ pub(crate) fn follows_from<H: Home>(engine: &'static Engine, home: &H, batch: u6
 }
 
 /// Records the link of a batch and what it serves, if a timeline is written.
-fn record<H: Home>(engine: &'static Engine, home: &H, thread: &'static ThreadState, (spans, weight): ([u64; 2], f64)) {
+fn record<H: PartsHome>(
+    engine: &'static Engine,
+    home: &H,
+    thread: &'static ThreadState,
+    (spans, weight): ([u64; 2], f64),
+) {
     if thread.flags.is_taped {
         let [batch, served] = spans.map(|span| home.created(engine, thread, span).map_or(0, Created::call));
         if batch != 0 && served != 0 {
@@ -37,7 +42,7 @@ fn record<H: Home>(engine: &'static Engine, home: &H, thread: &'static ThreadSta
 }
 
 /// The call of a live span, which begins now if there is none, in the call `above`. 0 if it cannot have one.
-fn call_of<H: Home>(
+fn call_of<H: PartsHome>(
     engine: &'static Engine,
     home: &H,
     thread: &'static ThreadState,

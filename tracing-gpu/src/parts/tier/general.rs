@@ -2,13 +2,13 @@
 
 use tracing_core::span;
 
+use super::home::{Beside, EnteredSpan, PartsHome};
 use crate::core::record::{Child, Place, Unnamed};
 use crate::core::session::catalog::ROOT;
 use crate::core::thread::engine::Engine;
 use crate::core::thread::row::Row;
 use crate::core::thread::state::ThreadState;
 use crate::core::tier::counting::{known_child, new_span_counting};
-use crate::core::tier::home::{Beside, EnteredSpan, Home};
 use crate::parts::streams::StreamId;
 use crate::parts::streams::device as stream;
 use crate::parts::thread::choice;
@@ -17,7 +17,7 @@ use crate::parts::values::tier as own_values;
 
 /// A span that a call follows, and that takes no more than counting besides; `None` if there is no room for it.
 #[inline(never)]
-pub(crate) fn new_span_called<H: Home>(
+pub(crate) fn new_span_called<H: PartsHome>(
     engine: &'static Engine,
     home: &H,
     thread: &ThreadState,
@@ -30,7 +30,7 @@ pub(crate) fn new_span_called<H: Home>(
 
 /// Creates a span that needs only counting and recording and perhaps a call, or else any span.
 #[inline(never)]
-pub(crate) fn new_span_otherwise<H: Home>(
+pub(crate) fn new_span_otherwise<H: PartsHome>(
     engine: &'static Engine,
     home: &H,
     given: H::Given,
@@ -54,7 +54,7 @@ pub(crate) fn new_span_otherwise<H: Home>(
 }
 
 #[inline]
-fn create_called<H: Home>(
+fn create_called<H: PartsHome>(
     engine: &'static Engine,
     home: &H,
     thread: &ThreadState,
@@ -74,7 +74,7 @@ fn create_called<H: Home>(
 }
 
 #[inline(never)]
-fn new_span_general<H: Home>(
+fn new_span_general<H: PartsHome>(
     engine: &'static Engine,
     home: &H,
     given: H::Given,
@@ -142,7 +142,7 @@ fn new_span_general<H: Home>(
 
 /// The numbers for a span that is about to be created.
 #[inline]
-fn number<H: Home>(
+fn number<H: PartsHome>(
     engine: &'static Engine,
     home: &H,
     thread: &'static ThreadState,
@@ -157,7 +157,7 @@ fn number<H: Home>(
 }
 
 /// The stream that the parent of a new span names or has inherited; 0 for none.
-fn parent_stream<H: Home>(
+fn parent_stream<H: PartsHome>(
     engine: &'static Engine,
     home: &H,
     thread: &ThreadState,
@@ -180,12 +180,12 @@ fn parent_stream<H: Home>(
 
 /// A separate function, so that entries of spans without calls save no registers for it.
 #[inline(never)]
-pub(crate) fn enter_called<H: Home>(thread: &ThreadState, id: u64, place: Place) -> bool {
+pub(crate) fn enter_called<H: PartsHome>(thread: &ThreadState, id: u64, place: Place) -> bool {
     !place.has_own_values() && thread.enter_called(id, place, H::call_here(thread, id))
 }
 
 #[inline(never)]
-pub(crate) fn enter_otherwise<H: Home>(engine: &'static Engine, home: &H, id: u64) {
+pub(crate) fn enter_otherwise<H: PartsHome>(engine: &'static Engine, home: &H, id: u64) {
     if let Some(thread) = engine.open(choice::on_stream())
         && let Some(place) = H::place_here(thread, id).filter(|place| place.is_plain())
     {
@@ -208,13 +208,13 @@ pub(crate) fn enter_otherwise<H: Home>(engine: &'static Engine, home: &H, id: u6
 
 /// Path `on_stream`, outside of any `with_stream`.
 #[inline(never)]
-fn enter_inherited<H: Home>(thread: &ThreadState, id: u64, place: Place) {
+fn enter_inherited<H: PartsHome>(thread: &ThreadState, id: u64, place: Place) {
     thread.enter_on_stream(id, place, stream_of_entry(thread, 0, || H::inherited_here(thread, id)));
 }
 
 /// Enters any span, even one that was created on another thread, has values of its own, or is no longer remembered.
 #[inline(never)]
-fn enter_general<H: Home>(engine: &'static Engine, home: &H, id: u64) {
+fn enter_general<H: PartsHome>(engine: &'static Engine, home: &H, id: u64) {
     let Some(thread) = engine.thread() else {
         return engine.count_unfollowed(|| home.measured_site(engine, id).is_some());
     };
@@ -257,14 +257,14 @@ fn stream_of_entry(thread: &ThreadState, own: StreamId, inherited: impl FnOnce()
 
 /// A separate function, so that exits of ranges without calls save no registers for it.
 #[inline(never)]
-pub(crate) fn exit_noted<H: Home>(engine: &'static Engine, home: &H, thread: &ThreadState, id: u64) {
+pub(crate) fn exit_noted<H: PartsHome>(engine: &'static Engine, home: &H, thread: &ThreadState, id: u64) {
     if !thread.exit_noted(id) {
         exit_otherwise(engine, home, id);
     }
 }
 
 #[inline(never)]
-pub(crate) fn exit_otherwise<H: Home>(engine: &'static Engine, home: &H, id: u64) {
+pub(crate) fn exit_otherwise<H: PartsHome>(engine: &'static Engine, home: &H, id: u64) {
     let is_done = engine.open(choice::on_stream()).is_some_and(|thread| thread.exit_on_stream(id))
         || engine.open(choice::recording()).is_some_and(|thread| thread.exit_recording(id));
     if !is_done {
@@ -273,7 +273,7 @@ pub(crate) fn exit_otherwise<H: Home>(engine: &'static Engine, home: &H, id: u64
 }
 
 #[inline(never)]
-fn exit_general<H: Home>(engine: &'static Engine, home: &H, id: u64) {
+fn exit_general<H: PartsHome>(engine: &'static Engine, home: &H, id: u64) {
     let Some(thread) = engine.thread() else { return };
     if thread.exit_general(id) || thread.exit_below(id, &|span| home.values(engine, span)) {
         return;
@@ -288,7 +288,7 @@ fn exit_general<H: Home>(engine: &'static Engine, home: &H, id: u64) {
 }
 
 #[inline]
-pub(crate) fn record<H: Home>(engine: &'static Engine, home: &H, id: u64, record: &span::Record<'_>) {
+pub(crate) fn record<H: PartsHome>(engine: &'static Engine, home: &H, id: u64, record: &span::Record<'_>) {
     let Some(thread) = engine.thread() else { return };
     if let Some(values) = home.values(engine, id) {
         own_values::record(thread, &values, record);
@@ -298,4 +298,10 @@ pub(crate) fn record<H: Home>(engine: &'static Engine, home: &H, id: u64, record
     {
         thread.record_later_fields(created, |visit| record.record(visit));
     }
+}
+
+/// The state of this thread, if the path `recording` applies.
+#[inline]
+pub(crate) fn recording(engine: &'static Engine) -> Option<&'static ThreadState> {
+    engine.open(choice::recording())
 }

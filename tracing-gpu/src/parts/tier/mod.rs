@@ -1,6 +1,9 @@
 //! What front ends have of the parts.
 
 pub(crate) mod general;
+pub(crate) mod home;
+pub(crate) mod registry;
+pub(crate) mod slabs;
 
 use tracing_core::Event;
 
