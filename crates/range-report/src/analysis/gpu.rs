@@ -87,6 +87,10 @@ fn how_busy(summary: &Summary, wording: Wording) -> Option<Finding> {
             (Some((IdleCause::Synchronising, ns)), Some(words)) => {
                 format!(": {words} ({} of the time)", share(ns, of_words.devices_ns.into()))
             }
+            (Some((IdleCause::Launching, ns)), Some(words)) if has_costly_waits(&of_words) => {
+                let waited = share(of_words.causes.synchronising_ns, of_words.devices_ns.into());
+                why(&of_words, IdleCause::Launching, ns, wording) + &format!("; and {words} ({waited} of the time)")
+            }
             (Some((cause, ns)), _) => why(&of_words, cause, ns, wording),
             (None, _) => {
                 let ask = wording.of("report=idle", "-r idle");
@@ -201,6 +205,12 @@ fn apart(warm_up: &InstancesUse, wording: Wording) -> String {
         .map(|(cause, ns)| format!(" ({} {})", share(ns, warm_up.devices_ns.into()), cause.name()))
         .unwrap_or_default();
     format!(", without {count} warm-up instance{several} of {wall}{most}")
+}
+
+/// Whether waits with nothing left in the queue cost at least a tenth of the time. The host is not ahead after a wait,
+/// so they are told where launching costs more, too.
+fn has_costly_waits(part: &InstancesUse) -> bool {
+    part.causes.synchronising_ns.saturating_mul(10) >= part.devices_ns
 }
 
 /// `: the host launches 417 operations each time, one each 58 us, that run 11 us (68.3% of the time)`
@@ -335,6 +345,19 @@ mod tests {
         summary.idle.as_mut().unwrap().spans = vec![span(Some("step"), &[(IdleCause::Synchronising, 200_000)])];
         summary.idle.as_mut().unwrap().calls = vec![calls("step", 80)];
         ends(&summary, "the host waits for it (80 calls of cudaStreamSynchronize, 2 each time)");
+    }
+
+    #[test]
+    fn waits_are_told_beside_launches_from_a_tenth_on() {
+        for (waited, is_told) in [(39_000, true), (38_999, false)] {
+            let times = [(IdleCause::Launching, 150_000), (IdleCause::Synchronising, waited)];
+            let step = range("step", InstancesUse::default(), part(39, [390_000, 130_000], 5_000, &times));
+            let check = range("check", InstancesUse::default(), part(39, [300_000, 9_000], 9, &[]));
+            let spans = vec![span(Some("check"), &[(IdleCause::Synchronising, waited)])];
+            let said = sentences(&run([390_000, 130_000], vec![step, check], spans)).swap_remove(0);
+            let expected = "; and the host waits for it in `check` with nothing left in the queue (10.0% of the time)";
+            assert!(said.contains("the host launches") && said.ends_with(expected) == is_told, "{said}");
+        }
     }
 
     /// As the training of a small model looks on an H100.

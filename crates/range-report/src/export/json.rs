@@ -101,7 +101,7 @@ struct Document<'a, T> {
 /// The largest size of the findings in a file in bytes, and the largest width of a name and of a sentence.
 const MOST_FINDINGS: usize = 1_900;
 const LONGEST_NAME: usize = 40;
-const LONGEST_SENTENCE: usize = 240;
+const LONGEST_SENTENCE: usize = 360;
 
 /// A summary in words: with the sentences of its notes, and its findings.
 #[derive(Serialize)]
